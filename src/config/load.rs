@@ -39,10 +39,10 @@ pub fn load(
     arguments: impl IntoIterator<Item = OsString>,
     process_environment: &ProcessEnvironment,
 ) -> Result<Config, EarlyExit> {
-    let mut arguments = arguments.into_iter().peekable();
-    let is_releaser = arguments.peek().is_some_and(|program| program == RELEASER);
+    let arguments: Vec<_> = arguments.into_iter().collect();
+    let is_releaser = arguments.first().is_some_and(|program| program == RELEASER);
     let grammar = cli::command();
-    let matches = grammar.clone().try_get_matches_from(arguments).map_err(|error| stop(&error))?;
+    let matches = grammar.clone().try_get_matches_from(&arguments).map_err(|error| stop(&error))?;
     let command: Vec<OsString> = matches.get_many("command").into_iter().flatten().cloned().collect();
     let layers = Layers { matches: &matches, process_environment, file: &FileSettings::default() };
     let found = if is_releaser { ConfigFile::default() } else { file::read(&layers, &file_settings::keys(&grammar))? };
@@ -54,7 +54,7 @@ pub fn load(
         return Err(EarlyExit::answer(origins::page(&grammar, &layers, found.path.as_deref())));
     }
     let Some(program) = command.first().cloned() else {
-        return Err(command_line_errors::no_command(&grammar, &matches).into());
+        return Err(command_line_errors::no_command(&grammar, &matches, arguments.last()).into());
     };
     let mut config = build::read(&program, command, &layers)?;
     config.file = found.path.map(|path| FileRead { path, options: origins::from_file(&grammar, &layers) });

@@ -19,6 +19,12 @@ fn options_that_do_not_exist_or_lack_something_are_refused() {
         typed(&["--no-wait", "true"], 64, ["--no-wait:", "no such option", "write --wait 0"]),
         typed(&["-c", "true"], 64, ["-c:", "no such option", "write -- sh -c and the line"]),
         typed(&["--grace", "1s", "--wait", "true"], 64, ["COMMAND:", "'true' is the value of --wait", "-- COMMAND"]),
+        typed(
+            &["--log-format", "human", "--"],
+            64,
+            ["COMMAND:", "no command after -- (is a variable empty?)", "-- COMMAND"],
+        ),
+        typed(&["--slot", "--"], 64, ["COMMAND:", "'--' is the value of --slot", "-- COMMAND"]),
         typed(&["--a\nb", "true"], 64, [r"--a\nb:", "no such option", "--help"]),
         typed(&["--name"], 64, ["--name:", "a value is missing", "write --name NAME"]),
         typed(&["--dry-run=yes", "true"], 64, ["--dry-run:", "'yes'", "without a value"]),
@@ -155,7 +161,7 @@ fn durations_that_make_no_sense_are_refused() {
         typed(&["--session-timeout", "2d", "true"], 64, ["--session-timeout:", "'2d'", "at most 1d"]),
         typed(&["--wait", "-5s", "true"], 64, ["--wait:", "'-5s'", "1500ms, 5s or 1m30s"]),
         typed(&["--wait", "5000y", "true"], 64, ["--wait:", "'5000y'", "at most 366d"]),
-        typed(&["--stop-timeout", "", "true"], 64, ["--stop-timeout:", "''", "5s"]),
+        typed(&["--stop-timeout", "", "true"], 64, ["--stop-timeout:", "'' is empty", "5s"]),
         typed(&["--connect-timeout", "0", "true"], 64, ["--connect-timeout:", "'0'", "leave it out"]),
         typed(&["--lease", "0s", "true"], 64, ["--lease:", "'0s'", "15s"]),
         typed(&["--timeout", "0", "true"], 64, ["--timeout:", "'0'", "leave it out"]),
@@ -384,6 +390,10 @@ fn a_command_that_cannot_be_executed_is_refused_before_anything_is_connected() {
         typed(&["/etc/passwd"], 126, ["COMMAND:", "'/etc/passwd'", "chmod +x"]),
         typed(&["--name", "n", "/"], 126, ["COMMAND:", "'/'", "the path of a program"]),
         typed(&["/etc"], 126, ["COMMAND:", "'/etc'", "the path of a program"]),
+        typed(&["FOO=bar", "true"], 127, ["COMMAND:", "'FOO=bar'", "write env FOO=bar and the command"]),
+        typed(&["export", "A=b"], 127, ["COMMAND:", "'export' is a word of the shell", "write sh -c and the line"]),
+        typed(&["--", "\u{2013}name", "x"], 127, ["COMMAND:", "'\u{2013}name'", "write two hyphens"]),
+        typed(&["--", "--name", "x"], 127, ["COMMAND:", "'--name'", "our options stand before --"]),
         typed(&["a\x01b"], 64, ["--name:", r"'a\u{1}b'", "add --name"]),
     ]);
 }

@@ -1,5 +1,7 @@
 //! The errors of the command-line parser, each as one sentence; the parser's own text has several lines.
 
+use std::ffi::OsString;
+
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, Error};
@@ -106,16 +108,19 @@ const FOREIGN_COMMANDS: [(&str, &str); 6] = [
     ("ls", "list"),
 ];
 
-/// No command was given; the last option may have taken it for its value.
-pub fn no_command(grammar: &Command, matches: &ArgMatches) -> ConfigError {
+/// No command was given; the last option may have taken it for its value. `after`: the last word.
+pub fn no_command(grammar: &Command, matches: &ArgMatches, after: Option<&OsString>) -> ConfigError {
     let typed = |argument: &&Arg| matches.value_source(argument.get_id().as_str()) == Some(ValueSource::CommandLine);
     let options = grammar.get_arguments().filter(|argument| argument.get_action().takes_values()).filter(typed);
     let last = options.max_by_key(|argument| matches.indices_of(argument.get_id().as_str()).and_then(Iterator::max));
     let taken = last.and_then(|argument| {
         let value = matches.get_raw(argument.get_id().as_str())?.next_back()?;
+        after.filter(|last| *last != "--" || value == "--")?;
         Some(format!(" ({} is the value of --{})", quoted(&value.to_string_lossy()), argument.get_long()?))
     });
-    let taken = taken.unwrap_or_default();
+    let empty =
+        || if after.is_some_and(|last| last == "--") { " after -- (is a variable empty?)" } else { "" }.to_owned();
+    let taken = taken.unwrap_or_else(empty);
     ConfigError::usage("COMMAND", format_args!("no command{taken}; write {RUN} [OPTIONS] -- COMMAND [ARGS]..."))
 }
 

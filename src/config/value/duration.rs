@@ -58,6 +58,7 @@ fn read(text: &str) -> Result<Duration, ValueError> {
             _ if text.starts_with('-') && read(text.trim_start_matches('-')).is_ok() => {
                 format!("is negative; {EXAMPLES}")
             }
+            _ if text.is_empty() => format!("is empty; {EXAMPLES}"),
             _ => format!("is not a duration; {EXAMPLES}"),
         })
     })
@@ -90,7 +91,7 @@ mod tests {
     fn each_mistake_has_its_own_remedy() {
         let cases = [
             ("abc", "--wait: 'abc' is not a duration; write it like 1500ms, 5s or 1m30s"),
-            ("", "--wait: '' is not a duration; write it like 1500ms, 5s or 1m30s"),
+            ("", "--wait: '' is empty; write it like 1500ms, 5s or 1m30s"),
             ("15", "--wait: '15' has no unit; write 15s or 15ms"),
             ("-5s", "--wait: '-5s' is negative; write it like 1500ms, 5s or 1m30s"),
             ("--dry-run", "--wait: '--dry-run' is not a duration; write it like 1500ms, 5s or 1m30s"),

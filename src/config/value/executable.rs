@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, eaccess};
 
-use crate::config::error::{ConfigError, quoted};
+use crate::config::error::{ConfigError, printable, quoted};
 use crate::exit::not_executed;
 
 /// The path that `execvp(3)` searches without PATH.
@@ -46,6 +46,16 @@ pub fn check(command: &OsStr, path: Option<&OsStr>, is_certain: IsCertain) -> Re
     })
 }
 
+/// What only a shell knows, unless a program has the name, too.
+const SHELL: [&str; 12] =
+    ["cd", "eval", "exec", "export", "for", "if", "set", "source", "trap", "ulimit", "umask", "while"];
+
+/// As `FOO=bar` does before a command.
+fn sets_a_variable(word: &str) -> bool {
+    let Some((name, _)) = word.split_once('=') else { return false };
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
 fn without_interpreter(name: &[u8]) -> String {
     let remedy = if name.ends_with(b"\r") {
         "end its lines as Linux does: it has those of Windows"
@@ -58,10 +68,23 @@ fn without_interpreter(name: &[u8]) -> String {
 fn complaint(command: &OsStr, path: &OsStr, error: Errno) -> String {
     let has_slash = command.as_bytes().contains(&b'/');
     let is_a_line = command.as_bytes().contains(&b' ');
+    let text = command.to_string_lossy();
     match error {
+        Errno::ENOENT | Errno::ENOTDIR if text.starts_with('-') => {
+            "begins like an option; our options stand before --, and the command after it".into()
+        }
+        Errno::ENOENT | Errno::ENOTDIR if text.starts_with(['\u{2012}', '\u{2013}', '\u{2014}', '\u{2212}']) => {
+            "begins with a long dash, as some editors make of --; write two hyphens".into()
+        }
+        Errno::ENOENT if SHELL.contains(&&*text) => {
+            "is a word of the shell, and none is used: write sh -c and the line".into()
+        }
         Errno::ENOENT | Errno::ENOTDIR if is_a_line => {
             "is not a program; no shell is used: write the words as separate arguments, or write sh -c and the line"
                 .into()
+        }
+        Errno::ENOENT | Errno::ENOTDIR if sets_a_variable(&text) => {
+            format!("sets a variable; no shell is used: write env {} and the command", printable(&text))
         }
         Errno::ENOENT | Errno::ENOTDIR if has_slash => "does not exist; write the path of a program".into(),
         Errno::ENOENT | Errno::ENOTDIR => {
