@@ -35,7 +35,7 @@ use crate::cli::ctl::PROGRAM;
 use crate::cli::{EarlyExit, Stream};
 use crate::clock;
 use crate::config::ctl::{Asked, OutputFormat, Question, Selector};
-use crate::config::error::quoted;
+use crate::config::error::{misspelt, quoted};
 use crate::exit::Status;
 use crate::observe::words;
 use crate::zookeeper::admin::view::{self, ElectionView, SlotView};
@@ -180,7 +180,7 @@ impl<'a> CommandContext<'a> {
     async fn election(&self) -> Result<ElectionView, CommandError> {
         let base = self.base().await?;
         let election = view::election(&self.client, &base).await?;
-        let mut election = election.ok_or_else(|| self.no_election(&base))?;
+        let Some(mut election) = election else { return Err(self.no_election(&base).await) };
         overdue::mark(self, std::iter::once(&mut election)).await?;
         Ok(election)
     }
@@ -189,17 +189,22 @@ impl<'a> CommandContext<'a> {
     async fn slots(&self) -> Result<(String, Vec<SlotView>), CommandError> {
         let base = self.base().await?;
         let slots = view::slots_of(&self.client, &base).await?;
-        let slots = slots.ok_or_else(|| self.no_election(&base))?;
-        Ok((base, slots))
+        match slots {
+            Some(slots) => Ok((base, slots)),
+            None => Err(self.no_election(&base).await),
+        }
     }
 
-    fn no_election(&self, base: &str) -> CommandError {
-        CommandError::not_known(format!(
-            "there is no election at {base}{}; {} shows those that there are",
-            self.in_chroot(),
-            remedy::list_beside(base)
-        ))
-        .called(NO_ELECTION)
+    async fn no_election(&self, base: &str) -> CommandError {
+        let (place, list) = (self.in_chroot(), remedy::list_beside(base));
+        let (root, name) = base.rsplit_once('/').unwrap_or_default();
+        // What we may not read is named by nobody.
+        let names = if root.is_empty() { None } else { view::elections(&self.client, root).await.ok().flatten() };
+        let names = names.unwrap_or_default().names;
+        let meant = misspelt(name, names.iter().map(String::as_str));
+        let meant = meant.map_or_else(String::new, |meant| format!("did you mean {}? ", quoted(meant)));
+        let sentence = format!("there is no election at {base}{place}; {meant}{list} shows those that there are");
+        CommandError::not_known(sentence).called(NO_ELECTION)
     }
 
     fn in_chroot(&self) -> String {

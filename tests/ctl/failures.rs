@@ -95,6 +95,8 @@ fn the_doctor_knows_no_election_that_is_not_there_and_names_those_that_are() {
     let sentence = format!(
         "there is no election at /zk-leader-run/nope in the chroot {chroot}; zk-leaderctl list shows those that there"
     );
+    let misspelt = ctl_at(&servers, &["status", "nigthly"], &[]);
+    assert!(misspelt.error.contains("; did you mean 'nightly'? zk-leaderctl list shows those that"), "{misspelt:?}");
     assert!(said.code == 2 && said.output.contains(&sentence), "{said:?}");
     assert!(said.output.contains("'nightly'") && said.output.contains("a read takes "), "{said:?}");
 }

@@ -143,7 +143,7 @@ async fn examine(
             }
         }
         (Ok(base), None) => {
-            let sentence = context.no_election(&base).sentence;
+            let sentence = context.no_election(&base).await.sentence;
             findings.push(wrong("election", format!("{sentence}{}", others(context, &base).await)));
             return Ok(Found::NoElection);
         }
