@@ -105,10 +105,11 @@ fn people(election: &ElectionView, states: &[SlotState], output: &Output) -> Str
         facts.push(("unreadable", Cell::new(format!("{path}: {why}"), Tone::Bad)));
     }
     let contenders = contenders::contenders(election);
-    let mut text = output.facts(&facts);
     if contenders.is_empty() {
-        return text + &output.facts(&[("in line", Cell::from("nobody"))]);
+        facts.push(("in line", Cell::from("nobody")));
+        return output.facts(&facts);
     }
+    let mut text = output.facts(&facts);
     if output.format.is_table() {
         text.push('\n');
     }

@@ -73,6 +73,7 @@ fn status_is_0_while_somebody_leads_1_while_nobody_does_and_2_when_that_is_not_k
     host.code();
     let nobody = status();
     assert!(nobody.code == 1 && nobody.output.contains("nobody: the lease is free"), "{nobody:?}");
+    assert!(nobody.output.lines().any(|line| line == "in line   nobody"), "not below the others: {nobody:?}");
 
     election.admin.set(&election.path("lease"), "garbage");
     let unknown = status();

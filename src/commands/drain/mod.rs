@@ -92,16 +92,16 @@ async fn drained(order: &Drained<'_>, wait: Option<Duration>) -> Result<Answer, 
         return Ok(told(order, &before, "drained", DONE, String::new()));
     };
     context.stands(format!("{host} stays drained; {} takes it back", remedy::about_host("undrain", host, root)));
-    until_it_leads_none((order, &given), limit, before.shared > 0, &mut progress).await
+    until_it_leads_none((order, &given), limit, &before, &mut progress).await
 }
 
 async fn until_it_leads_none(
     (order, given): (&Drained<'_>, &Given),
     limit: Duration,
-    mut is_known: bool,
+    before: &Fleet,
     progress: &mut Progress,
 ) -> Result<Answer, CommandError> {
-    let (patience, mut seen) = (Patience::new(limit), Vec::new());
+    let (patience, mut seen, mut is_known) = (Patience::new(limit), Vec::new(), before.shared > 0);
     following::until(order.context, &patience, progress, async |context, progress| {
         let fleet = fleet::look(&Drained { context, ..*order }, &mut seen).await?;
         if !stands(context, order, given).await {
@@ -119,7 +119,7 @@ async fn until_it_leads_none(
             return Err(unknown);
         }
         if fleet.led.is_empty() && fleet.unknown.is_empty() && fleet.next.is_empty() {
-            return Ok(Step::Done(Ok(settled(order, &fleet))));
+            return Ok(Step::Done(Ok(settled(order, &fleet, &before.closed))));
         }
         progress.tell(&report::waits_for(order.host, &fleet));
         Ok(Step::NotYet(Ok(told(order, &fleet, "leading", NOT_DONE, report::unfinished(order, &fleet, limit)))))
@@ -135,13 +135,21 @@ async fn stands(context: &CommandContext<'_>, order: &Drained<'_>, given: &Given
     found.is_some_and(|znode| if is_ours(&znode) { given.lasts() } else { present(&znode).is_some() })
 }
 
-fn settled(order: &Drained<'_>, fleet: &Fleet) -> Answer {
+/// `told_of`: the closed ones that the operator has been told of.
+fn settled(order: &Drained<'_>, fleet: &Fleet, told_of: &[String]) -> Answer {
     let host = order.host;
-    let closed = if fleet.closed.is_empty() { String::new() } else { format!("{}\n", report::closed(host, fleet)) };
+    let is_told = fleet.closed.is_empty() || fleet.closed == told_of;
+    let closed = if is_told { String::new() } else { format!("{}\n", report::closed(host, fleet)) };
     if fleet.stays.is_empty() {
         return match fleet.closed.as_slice() {
             [] => told(order, fleet, "idle", DONE, format!("{host} leads no election any more\n")),
-            _ => told(order, fleet, "unknown", NOT_DONE, closed),
+            _ => told(
+                order,
+                fleet,
+                "unknown",
+                NOT_DONE,
+                format!("{closed}{host} leads none of those that we may read\n"),
+            ),
         };
     }
     let text = format!(
