@@ -38,7 +38,9 @@ fn an_unhealthy_standby_does_not_contend_and_can_be_stopped_at_once() {
     let election = election();
     election.prepare();
     let mut sick = host(&election, "a").spawn();
-    sick.until_logged("The health command failed: it exited with status 1");
+    sick.until_logged(
+        "exited with status 1; this host does not stand in line until it succeeds; it is asked again in 100ms",
+    );
     assert_eq!(election.candidates(), Vec::<String>::new());
     let _well = election.host("b").spawn();
     assert_eq!(election.diary.until_started(1).id, "b");
@@ -202,7 +204,9 @@ fn an_eligibility_command_is_asked_until_it_agrees_and_then_never_again() {
     let asked = || std::fs::read_to_string(&count).unwrap_or_default().lines().count();
     let host = election.host("a").option("--eligible-cmd", &command).option("--stand-back", "100ms");
     let host = host.option("--on-exit", "rejoin").witness(&election.diary, &["exit-after=50"]).spawn();
-    host.until_logged("Not eligible: the eligibility command refused: it exited with status 1");
+    host.until_logged(
+        "Not eligible: the eligibility command refused: it exited with status 1; this host does not stand in line",
+    );
     wait::until("it is asked again", || asked() > 2);
     assert_eq!(election.candidates().len(), 0);
     set(&election.diary, "a", true);

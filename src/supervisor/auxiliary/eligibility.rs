@@ -9,6 +9,7 @@ use crate::core::event::{Event, Ineligibility};
 use crate::core::time::Timestamp;
 use crate::guard::briefing::Briefing;
 use crate::guard::command::environment::{self, Identity};
+use crate::observe::words;
 
 pub(super) struct Eligibility {
     runner: Runner,
@@ -70,7 +71,11 @@ impl Eligibility {
                         self.state = State::Agreed;
                         return ineligible(false);
                     };
-                    tracing::warn!("Not eligible: the eligibility command refused: {why}");
+                    tracing::warn!(
+                        "Not eligible: the eligibility command refused: {why}; this host does not stand in line until it agrees; it \
+                         is asked again in {}",
+                        words::length(self.pause)
+                    );
                     self.state = State::AskAt(clock::now().lease.after(self.pause));
                 }
                 State::Agreed | State::Gone => std::future::pending().await,

@@ -13,9 +13,11 @@ use crate::core::health::{self, Health};
 use crate::core::time::Timestamp;
 use crate::guard::briefing::Briefing;
 use crate::guard::command::environment::{self, Identity};
+use crate::observe::words;
 
 pub(super) struct HealthWatch {
     health: Health,
+    settings: health::Settings,
     runner: Runner,
     timeout: Duration,
     identity: Identity,
@@ -26,7 +28,7 @@ pub(super) struct HealthWatch {
 impl HealthWatch {
     pub(super) fn new(runner: Runner, timeout: Duration, settings: health::Settings, identity: Identity) -> Self {
         let health = Health::new(settings, clock::now().lease);
-        Self { health, runner, timeout, identity, term: None }
+        Self { health, settings, runner, timeout, identity, term: None }
     }
 
     pub(super) fn command_started(&mut self, now: Timestamp, term: Option<Grant>) {
@@ -94,12 +96,22 @@ impl HealthWatch {
             }
             // The first failure tells why this host does not contend.
             (_, Some(why)) if self.health.is_healthy() || failures == 1 => {
-                tracing::warn!(failures, "The health command failed: {why}");
+                let (then, interval) = (self.what_follows(), words::length(self.settings.interval));
+                tracing::warn!(failures, "The health command failed: {why}; {then}; it is asked again in {interval}");
             }
             (_, Some(why)) => tracing::debug!(failures, "The health command failed: {why}"),
             (_, None) => {}
         }
         changed
+    }
+
+    /// From a failure that has not changed the verdict.
+    fn what_follows(&self) -> String {
+        match self.health.failures() {
+            _ if !self.health.is_healthy() => "this host does not stand in line until it succeeds".to_owned(),
+            0 => "it does not count within --health-grace".to_owned(),
+            _ => format!("{} failures in a row make this host unhealthy", self.settings.failures),
+        }
     }
 
     pub(super) fn into_runner(self) -> Runner {
