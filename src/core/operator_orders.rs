@@ -3,6 +3,8 @@
 //! Each order states its remaining time by `ZooKeeper`'s clock, which our clock counts down from our first sight of it;
 //! a host's time of day does not matter. An order can only stop or delay. It ends with its time, and concerns only the
 //! term that it names.
+//!
+//! Never: an election without a leader because hosts make room for a target that is gone, or for a term that is over.
 
 use std::time::Duration;
 
@@ -20,7 +22,24 @@ pub struct Orders {
     pub drain: Option<Drain>,
     /// The token of the term that the next in line, which has a higher priority, asks to end.
     pub asked_for: Option<i64>,
+    /// Of the handover to another, once it was looked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prospect: Option<Prospect>,
 }
+
+/// What may have become of a handover to another meanwhile.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Prospect {
+    /// Its id.
+    pub of: u64,
+    /// The token of the newest term.
+    pub newest: i64,
+    /// Its target is there, and may be elected.
+    pub has_target: bool,
+}
+
+/// Until those who make room come back: before, the old leader lines up again, or the target does in another session.
+const FOR_GOOD: Duration = Duration::from_secs(3);
 
 /// The command is disabled on every host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -72,8 +91,13 @@ pub struct OperatorOrders {
     handover_until: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     drained_until: Option<Timestamp>,
-    /// The handover that ended our own term: we come back right behind its target.
-    ours: Option<u64>,
+    /// The handover for which we stay in line, whatever comes: it ended our own term, and we come back right behind its
+    /// target; or we have made room for it, and that was in vain.
+    #[serde(rename = "ours")]
+    done_with: Option<u64>,
+    /// The handover that has lost its point, and when we saw that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pointless: Option<(u64, Timestamp)>,
     disabled: bool,
     handing_over: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -97,6 +121,9 @@ impl OperatorOrders {
         let until = self.drained_until;
         self.drained_until = end(now, until, drain.map(order), orders.drain.map(order));
         self.orders = orders;
+        let pointless = orders.handover.filter(|order| orders.prospect.is_some_and(|seen| seen.lacks_a_point(*order)));
+        let since = |id: u64| self.pointless.filter(|(known, _)| *known == id).map_or(now, |(_, since)| since);
+        self.pointless = pointless.map(|order| (order.id, since(order.id)));
     }
 
     /// Whether a run is under way that no other host would repeat. A drain lets it end, as an election that no other host
@@ -107,6 +134,9 @@ impl OperatorOrders {
 
     /// What has changed for us, who hold the term with this token, or no term.
     pub fn judge(&mut self, now: Timestamp, token: Option<i64>) -> [Option<Event>; 3] {
+        if let Some((id, _)) = self.pointless.filter(|(_, since)| now >= since.after(FOR_GOOD)) {
+            self.done_with = Some(id);
+        }
         let disabled = self.orders.disabled.is_some() && !is_over(self.disabled_until, now);
         let drain = self.orders.drain.filter(|_| !is_over(self.drained_until, now));
         let drained = drain.is_some_and(|order| order.force || order.has_others && !self.runs_once);
@@ -125,7 +155,8 @@ impl OperatorOrders {
     }
 
     pub fn next_deadline(&self, now: Timestamp) -> Option<Timestamp> {
-        let ends = [self.disabled_until, self.handover_until, self.drained_until].into_iter().flatten();
+        let in_vain = self.pointless.map(|(_, since)| since.after(FOR_GOOD));
+        let ends = [self.disabled_until, self.handover_until, self.drained_until, in_vain].into_iter().flatten();
         ends.filter(|end| *end > now).min()
     }
 
@@ -133,14 +164,20 @@ impl OperatorOrders {
         match token {
             Some(token) if token == order.token => {
                 if order.stop {
-                    self.ours = Some(order.id);
+                    self.done_with = Some(order.id);
                 }
                 order.stop
             }
             // A later term: the order is done, or came too late.
             Some(_) => false,
-            None => order.target == Target::Another && self.ours != Some(order.id),
+            None => order.target == Target::Another && self.done_with != Some(order.id),
         }
+    }
+}
+
+impl Prospect {
+    fn lacks_a_point(self, order: Handover) -> bool {
+        self.of == order.id && (self.newest > order.token || !self.has_target)
     }
 }
 
@@ -258,6 +295,52 @@ mod tests {
                 assert_eq!(docket.judge(at(2), None)[1].is_some(), stands_back, "and come back");
             }
         }
+    }
+
+    /// With what is seen of it.
+    fn seen(newest: i64, has_target: bool) -> Orders {
+        let prospect = Some(Prospect { of: 1, newest, has_target });
+        Orders { prospect, ..handover(Target::Another, false) }
+    }
+
+    #[test]
+    fn who_makes_room_comes_back_once_and_for_all_when_the_target_is_gone_or_a_later_term_has_begun() {
+        for gone in [seen(TOKEN, false), seen(TOKEN + 1, true)] {
+            let mut docket = docket(seen(TOKEN, true));
+            assert!(docket.judge(at(1), None)[1].is_some());
+            assert_eq!(docket.judge(at(1000), None), [None; 3], "the target is there");
+            docket.hear(at(1000), gone);
+            assert_eq!(docket.next_deadline(at(1000)), Some(at(1003)));
+            docket.hear(at(1002), gone);
+            assert_eq!(docket.judge(at(1002), None), [None; 3], "the target may come back");
+            let is_back = [None, Some(ineligible(Ineligibility::HandingOver, false)), None];
+            assert_eq!(docket.judge(at(1003), None), is_back, "the order would last for an hour");
+            docket.hear(at(1004), seen(TOKEN, true));
+            assert_eq!(docket.judge(at(1004), None), [None; 3], "the target comes back: nobody leaves the line again");
+            let another = handover(Target::Another, false).handover.map(|order| Handover { id: 2, ..order });
+            docket.hear(at(1005), Orders { handover: another, ..gone });
+            assert!(docket.judge(at(1005), None)[1].is_some(), "another order");
+        }
+    }
+
+    #[test]
+    fn who_makes_room_stays_out_of_line_while_the_target_is_away_for_a_moment() {
+        let mut docket = docket(seen(TOKEN, true));
+        assert!(docket.judge(at(0), None)[1].is_some());
+        for second in (1..100).step_by(3) {
+            docket.hear(at(second), seen(TOKEN, false));
+            assert_eq!(docket.judge(at(second), None), [None; 3]);
+            docket.hear(at(second + 2), seen(TOKEN, true));
+            assert_eq!(docket.judge(at(second + 2), None), [None; 3]);
+        }
+    }
+
+    /// It was told so while the target was there.
+    #[test]
+    fn a_leader_that_is_told_to_stop_does_so_though_the_target_is_gone() {
+        let order = Orders { handover: handover(Target::Another, true).handover, ..seen(TOKEN, false) };
+        let mut docket = docket(order);
+        assert_eq!(docket.judge(at(9), Some(TOKEN))[1], Some(ineligible(Ineligibility::HandingOver, true)));
     }
 
     #[test]

@@ -450,6 +450,52 @@ fn a_targeted_handover_ends_with_the_target_leading() {
     assert!(!control.contains("handover"), "the order has done its work: {control}");
 }
 
+/// As zk-leaderctl leaves it behind that is ended, or loses the servers, while it waits.
+fn order_for_d(election: &Election, stop: bool) {
+    let (control, token) = (election.path("control"), election.admin.stat(&election.path("term")).unwrap().mzxid);
+    let order = format!(
+        r#"{{"v":1,"handover":{{"order":"h","token":{token},"to":"d","stop":{stop},"by":"x","for_ms":3600000}}}}"#
+    );
+    if election.admin.exists(&control) {
+        election.admin.set(&control, &order);
+    } else {
+        election.admin.create(&control, &order);
+    }
+}
+
+#[test]
+fn hosts_that_make_room_lead_when_the_leader_and_the_target_are_dead_though_the_order_lasts() {
+    let election = election();
+    let mut hosts = hosts(&election, &["a", "b", "c", "d"]);
+    wait::until("it has said who it is", || election.admin.exists(&election.path("members/d")));
+    order_for_d(&election, false);
+    wait::until("there is room", || line(&election) == ["a", "d"]);
+    wait::pass(wait::SETTLED);
+    assert_eq!(line(&election), ["a", "d"], "the target is there");
+    for place in [3, 0] {
+        hosts.remove(place).kill();
+    }
+    assert!(["b", "c"].contains(&until_last_started(&election, 2).as_str()));
+    wait::until("both are in line", || election.candidates().len() == 2);
+    assert!(election.admin.read(&election.path("control")).contains("handover"), "the order lasts");
+    election.diary.assert_no_overlap();
+}
+
+#[test]
+fn hosts_that_make_room_come_back_behind_the_old_leader_when_the_target_leads_though_the_order_lasts() {
+    let election = election();
+    let _hosts = hosts(&election, &["a", "b", "c", "d"]);
+    wait::until("it has said who it is", || election.admin.exists(&election.path("members/d")));
+    order_for_d(&election, false);
+    wait::until("there is room", || line(&election) == ["a", "d"]);
+    order_for_d(&election, true);
+    assert_eq!(until_last_started(&election, 2), "d");
+    election.until_candidates(4);
+    assert_eq!(line(&election)[..2], ["d", "a"]);
+    assert!(election.admin.read(&election.path("control")).contains("handover"), "the order lasts");
+    election.diary.assert_no_overlap();
+}
+
 #[test]
 fn a_target_that_does_not_take_over_leaves_the_old_leader_leading_again() {
     let election = election();

@@ -104,7 +104,7 @@ fn a_connection_that_is_lost_again_while_an_order_is_in_force_pauses_the_command
     let lost = |at| (at, Fault::Reset { host: 0 });
     for (to, between) in [1, 2].into_iter().flat_map(|to| (0..60).step_by(3).map(move |at| (to, millis(at)))) {
         let asked = vec![(Duration::ZERO, handover(to)), (millis(400), cut)];
-        let asked = Strike { at: SESSION / 2, is_at_leader: false, faults: asked };
+        let asked = Strike { at: SESSION * 3 / 4, is_at_leader: false, faults: asked };
         let mut script = script(vec![lost(Duration::ZERO), lost(between)], true);
         script.strikes.insert(0, asked);
         run(&Script { healed_at: BEGIN + between + SESSION / 5, ..script });
@@ -257,21 +257,23 @@ fn a_host_that_was_upgraded_says_that_it_is_gone_and_a_leader_that_was_upgraded_
 }
 
 /// The operator who asked for it loses the servers at any instant, so that the order stays. It keeps all but its target, and whoever has
-/// obeyed it, out of the line.
+/// obeyed it, out of the line; until 3 s after another term has begun, and then for good.
 #[test]
 fn a_host_that_has_obeyed_an_order_knows_that_after_an_upgrade() {
     let handover = |to| Fault::Operator(Act::Handover { to: Some(to), wait: false, within: SESSION * 5 });
     let lost = Fault::Cut { host: 3, server: None, way: None, length: SESSION * 5 };
     let strike = |at, faults| Strike { at, is_at_leader: false, faults };
-    let mut upgraded = 0;
-    for (to, at) in (0..3).flat_map(|to| (0..1_200).step_by(40).map(move |at| (to, millis(at)))) {
-        let asked = strike(SESSION / 2, vec![(Duration::ZERO, handover(to)), (at, lost)]);
-        let all = (0..3).map(|host| (Duration::ZERO, Fault::Upgrade { host, program: Program::GOOD }));
-        let strikes = vec![asked, strike(BEGIN, all.collect())];
-        let script = Script { strikes, healed_at: BEGIN + SESSION, ..script(Vec::new(), true) };
-        upgraded += run(&script).exchanges.0;
+    for asked_at in [millis(250), SESSION * 3 / 4] {
+        let mut upgraded = 0;
+        for (to, at) in (0..3).flat_map(|to| (0..1_200).step_by(40).map(move |at| (to, millis(at)))) {
+            let asked = strike(asked_at, vec![(Duration::ZERO, handover(to)), (at, lost)]);
+            let all = (0..3).map(|host| (Duration::ZERO, Fault::Upgrade { host, program: Program::GOOD }));
+            let strikes = vec![asked, strike(BEGIN, all.collect())];
+            let script = Script { strikes, healed_at: BEGIN + SESSION / 4, ..script(Vec::new(), true) };
+            upgraded += run(&script).exchanges.0;
+        }
+        assert!(upgraded > 20, "{upgraded}");
     }
-    assert!(upgraded > 20, "{upgraded}");
 }
 
 /// Its process would exit, and the next one of this host is named in no record. Cut off, its session is over before it is back.

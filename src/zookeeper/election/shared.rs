@@ -18,7 +18,7 @@ use crate::clock;
 use crate::core::action::Entry;
 use crate::core::event::{Candidacy, Event, Request, SessionNumber};
 use crate::core::guard_messages::{ChildStatus, Slot};
-use crate::core::operator_orders::{Drain, Orders};
+use crate::core::operator_orders::{Drain, Orders, Prospect};
 use crate::core::settings::Recipe;
 use crate::core::vouching::{Roster, Word};
 use crate::random;
@@ -210,7 +210,12 @@ impl Shared {
 
     /// The operators' orders were read.
     pub fn ordered(&self, orders: Orders) {
-        self.change_orders(|known| Orders { asked_for: known.asked_for, drain: known.drain, ..orders });
+        self.change_orders(|known| Orders { disabled: orders.disabled, handover: orders.handover, ..known });
+    }
+
+    /// What may have become of a handover was read.
+    pub fn foresee(&self, prospect: Prospect) {
+        self.change_orders(|known| Orders { prospect: Some(prospect), ..known });
     }
 
     /// Whether our host is drained was read.

@@ -3,6 +3,7 @@
 
 pub(crate) mod acl_audit;
 pub mod drain_watch;
+mod handover_watch;
 pub(crate) mod history_writer;
 pub mod leader_query;
 mod line_survey;
@@ -59,7 +60,7 @@ pub(crate) struct Publisher {
     /// The mzxid of the last orders that were reported as unreadable.
     complained_of: Mutex<i64>,
     /// The last orders that were logged.
-    told: Mutex<OrdersJson>,
+    told: watch::Sender<OrdersJson>,
     drains: Drains,
 }
 
@@ -76,7 +77,7 @@ impl Publisher {
 
     /// Logs once what operators order, and when that ends.
     fn report(&self, orders: &OrdersJson, base: &str) {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = self.told.send_replace(orders.clone());
         let id = |orders: &OrdersJson| orders.disabled.as_ref().map(|order| order.order.clone());
         match &orders.disabled {
             Some(order) if id(&told) != id(orders) => tracing::warn!(why = "disabled", "{}", order.said(base)),
@@ -89,7 +90,6 @@ impl Publisher {
         if let Some(order) = orders.handover.as_ref().filter(|_| id(&told) != id(orders)) {
             tracing::info!(why = "handover", "{}", order.said());
         }
-        told.clone_from(orders);
     }
 
     /// Writes this term into the history soon.
@@ -121,6 +121,7 @@ pub(crate) async fn keep(publisher: Arc<Publisher>, contact: Weak<Contact>) {
     tokio::join!(
         follow_orders(&publisher, contact.clone()),
         drain_watch::follow(&publisher.drains, changed, contact.clone()),
+        handover_watch::follow(publisher.told.subscribe(), contact.clone()),
         line_survey::follow(contact.clone()),
         write(&publisher, contact),
     );
@@ -209,8 +210,7 @@ fn for_us(json: &OrdersJson, own_id: &str) -> Orders {
         disabled: json.disabled.as_ref().map(|order| Disabled { id: number(&order.order), lasts: order.lasts() }),
         handover: json.handover.as_ref().map(handover),
         // Kept as they are.
-        drain: None,
-        asked_for: None,
+        ..Orders::default()
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a participant says about itself in `<base>/members/<id>`. It is for display; the only decisions that rest
-//! on it are whether a drained host gives way, and whom a leader asks to vouch for it.
+//! on it are whether a drained host gives way, for how long others make room for the target of a handover, and whom a
+//! leader asks to vouch for it.
 
 use std::collections::BTreeMap;
 

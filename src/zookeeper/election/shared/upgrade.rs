@@ -94,7 +94,7 @@ mod tests {
     use super::*;
     use crate::core::action::Conditions;
     use crate::core::guard_messages::{ChildStatus, Slot};
-    use crate::core::operator_orders::{Disabled, Drain, Handover, Target};
+    use crate::core::operator_orders::{Disabled, Drain, Handover, Prospect, Target};
     use crate::zookeeper::schema::once::{Once, Per};
     use crate::zookeeper::schema::run_marker::Run;
     use crate::zookeeper::schema::vouching::{Neighbour, Secret};
@@ -152,6 +152,7 @@ mod tests {
         shared.ordered(Orders { disabled, handover: Some(handover), ..Orders::default() });
         shared.drained(Some(Drain { id: 4, lasts: Some(lasts), has_others: true, force: false }));
         shared.asked_for(40);
+        shared.foresee(Prospect { of: 6, newest: 40, has_target: true });
         let address = SocketAddr::from(([10, 0, 0, 1], 4711));
         shared.learn(|known| {
             (known.election, known.secret) = (Some(11), Secret::read(&[9; Secret::LENGTH]));

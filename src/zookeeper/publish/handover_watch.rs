@@ -1,0 +1,76 @@
+//! Whether there is a point in making room for the target of a handover: it is there, and no later term has begun.
+//!
+//! In doubt there is: then the order ends by its time.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Weak;
+
+use crate::zookeeper::client::connection::{Error, Watcher};
+use futures_util::FutureExt as _;
+use futures_util::future::OptionFuture;
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use super::{backoff, number, pause};
+use crate::core::operator_orders::Prospect;
+use crate::zookeeper::client::error::{RequestError, Right};
+use crate::zookeeper::election::session::contact::{Contact, LOOK_AGAIN};
+use crate::zookeeper::schema::control::{Handover, Orders};
+use crate::zookeeper::schema::member::{MEMBERS, Member};
+
+/// Follows what becomes of each handover to another host until the session ends.
+pub(super) async fn follow(mut orders: watch::Receiver<Orders>, contact: Weak<Contact>) {
+    let Some(mut backoff) = contact.upgrade().map(|contact| backoff(&contact)) else { return };
+    while let Some(present) = contact.upgrade() {
+        let order = orders.borrow_and_update().handover.clone();
+        let to = order.as_ref().and_then(|order| order.to.as_ref()).filter(|to| **to != present.shared.settings.id);
+        let read = match order.as_ref().zip(to) {
+            Some((order, to)) => AssertUnwindSafe(read(&present, order, to)).catch_unwind().await,
+            None => Ok(Ok(None)),
+        };
+        let again_in = match &read {
+            Ok(Ok(_)) => {
+                backoff.reset();
+                LOOK_AGAIN
+            }
+            Ok(Err(error)) => {
+                present.shared.report_aside("What becomes of a handover cannot be read", error);
+                pause(&mut backoff)
+            }
+            Err(_) => pause(&mut backoff),
+        };
+        drop(present);
+        let watchers = read.ok().and_then(Result::ok).flatten();
+        tokio::select! {
+            ordered = orders.changed() => if ordered.is_err() { return },
+            Some(()) = OptionFuture::from(watchers.map(first_of)) => {}
+            () = sleep(again_in) => {}
+        }
+    }
+}
+
+async fn first_of([one, other]: [Watcher; 2]) {
+    tokio::select! {
+        _ = one.changed() => {}
+        _ = other.changed() => {}
+    }
+}
+
+/// The watches are armed before the reads, so they report every later change.
+async fn read(contact: &Contact, order: &Handover, to: &str) -> Result<Option<[Watcher; 2]>, RequestError> {
+    let (shared, client) = (&contact.shared, &contact.client);
+    let (term, member) = (&shared.paths.term, format!("{}/{MEMBERS}/{to}", shared.paths.base));
+    let forbidden = |path| move |error: Error| RequestError::from(error).without(Right::Read, path);
+    let (found, began) = (client.check_and_watch_stat(&member), client.check_and_watch_stat(term));
+    let (found, began, data) = tokio::join!(found, began, client.get_data(&member));
+    let (_, member_watcher) = found.map_err(forbidden(&member))?;
+    let (began, term_watcher) = began.map_err(forbidden(term))?;
+    let has_target = match data {
+        Ok((data, _)) => Member::read(&data).is_ok_and(|member| member.eligible),
+        Err(Error::NoNode) => false,
+        Err(error) => return Err(forbidden(&member)(error)),
+    };
+    let newest = began.map_or(order.token, |stat| stat.mzxid);
+    shared.foresee(Prospect { of: number(&order.order), newest, has_target });
+    Ok(Some([member_watcher, term_watcher]))
+}
