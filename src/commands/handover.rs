@@ -6,13 +6,13 @@ mod room;
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::orders::following::{self, Step};
 use super::orders::{Patience, Progress, change};
 use super::slot_state::contenders::{self, Contender};
 use super::slot_state::{self, SlotState};
-use super::{Answer, CommandContext, CommandError};
+use super::{Answer, CommandContext, CommandError, NOT_KNOWN, status};
 use crate::config::ctl::OutputFormat;
 use crate::observe::words;
 use crate::random;
@@ -31,6 +31,17 @@ struct Leader {
     token: i64,
 }
 
+/// Why there is no handover.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum No {
+    Known(String),
+    /// Nobody knows who leads; the reason is for programs, as that of `status`.
+    Unknown {
+        said: String,
+        reason: Option<&'static str>,
+    },
+}
+
 /// The state of a handover at one look.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum HandoverState {
@@ -45,8 +56,10 @@ enum HandoverState {
     },
     /// In the leader's own words: `leading`, `stopping`, …
     Leading { phase: String },
-    /// The command may still run: the leader is gone, and its lease must run out, or the record cannot be read.
-    NotKnown { why: String },
+    /// The leader is gone, and its lease must run out.
+    NotOver { why: String },
+    /// Its command may run, or the record cannot be read.
+    Unknown { why: String, reason: Option<&'static str> },
     /// The lease is free.
     Nobody { why: String },
 }
@@ -60,7 +73,7 @@ pub(super) async fn answer(
     let election = context.election().await?;
     let leader = match leader(&election) {
         Ok(leader) => leader,
-        Err(why) => return Ok(told(context, None, NOT_DONE, &why)),
+        Err(no) => return Ok(told_no(context, None, &no)),
     };
     let to = match to.map(|to| contenders::id_of(to, &election)).transpose() {
         Ok(to) => to,
@@ -160,8 +173,8 @@ async fn follow(
     let old = &leader.holder.id;
     if let Some(to) = &order.to {
         progress.tell(&format!("{old} leads; the others make room for {to}"));
-        if let Err(why) = room::make_room(context, leader, to, within, &mut progress).await? {
-            return Ok((told(context, Some((old, leader.token)), NOT_DONE, &why), true));
+        if let Err(no) = room::make_room(context, leader, to, within, &mut progress).await? {
+            return Ok((told_no(context, Some((old, leader.token)), &no), true));
         }
         changed(context, &patience, &mut progress, |orders| begin(orders, order)).await?;
     }
@@ -177,7 +190,7 @@ async fn follow(
             return Ok(Step::Done((told(context, None, NOT_DONE, &sentence), true)));
         }
         tell(&state, old, progress);
-        Ok(Step::NotYet((told(context, None, NOT_DONE, &unfinished(&state, old, within)), true)))
+        Ok(Step::NotYet((told_no(context, None, &unfinished(&state, old, within)), true)))
     })
     .await
 }
@@ -211,7 +224,7 @@ fn tell(state: &HandoverState, old: &str, progress: &mut Progress) {
         HandoverState::Leading { phase } if slot_state::runs(Some(phase)) => {}
         HandoverState::Preparing { id, phase, .. } => tell_elected(progress, id, phase.as_deref()),
         HandoverState::Leading { phase } => progress.tell(&format!("{old} is {phase}")),
-        HandoverState::NotKnown { why } => progress.tell(why),
+        HandoverState::NotOver { why } | HandoverState::Unknown { why, .. } => progress.tell(why),
         HandoverState::Nobody { .. } => progress.tell(&format!("{old} has released")),
     }
 }
@@ -238,9 +251,9 @@ fn elected_in_words(old: &str, (id, token): (&str, i64), phase: Option<&str>) ->
 }
 
 /// The state of a handover that did not end in time.
-fn unfinished(state: &HandoverState, old: &str, within: Duration) -> String {
+fn unfinished(state: &HandoverState, old: &str, within: Duration) -> No {
     let length = words::length(within);
-    match state {
+    No::Known(match state {
         HandoverState::Leading { phase } if slot_state::runs(Some(phase)) => format!(
             "{old} has not begun to stop after {length}: it may be cut off, or run an older version; it still leads"
         ),
@@ -248,10 +261,13 @@ fn unfinished(state: &HandoverState, old: &str, within: Duration) -> String {
             format!("{id} is elected, but its command does not run after {length}; its log tells what comes before it")
         }
         HandoverState::Leading { phase } => format!("{old} is still {phase} after {length}; it continues"),
-        HandoverState::NotKnown { why } => format!("nobody else leads after {length}: {why}"),
+        HandoverState::NotOver { why } => format!("nobody else leads after {length}: {why}"),
+        HandoverState::Unknown { why, reason } => {
+            return No::Unknown { said: format!("who leads after {length} is not known: {why}"), reason: *reason };
+        }
         HandoverState::Nobody { why } => format!("nobody leads after {length}: {why}"),
         HandoverState::Led { .. } => format!("nobody leads after {length}"),
-    }
+    })
 }
 
 /// Another term has begun: under the wanted leader, or another one.
@@ -272,25 +288,29 @@ fn led(context: &CommandContext<'_>, (old, order): (&str, &Handover), new: (&str
     }
 }
 
-fn leader(election: &ElectionView) -> Result<Leader, String> {
+fn leader(election: &ElectionView) -> Result<Leader, No> {
     let [slot] = election.slots.as_slice() else {
         let count = election.slots.len();
-        return Err(format!(
+        return Err(No::Known(format!(
             "This election has {count} leaders, and handover works only with one. To move one, stop zk-leader-run on its \
              host, or: zk-leaderctl drain HOST"
-        ));
+        )));
     };
-    let token = slot.term.map_or(0, |term| term.mzxid);
-    match slot_state::of(slot, election) {
-        SlotState::Foreign { id } => Err(format!("{id} leads, a contender of another library that hears no orders")),
-        SlotState::Led { holder, .. } | SlotState::Waiting { holder } => Ok(Leader { holder, token }),
-        SlotState::Overdue { holder, .. } => {
-            Err(format!("nobody leads (the lease of {} is overdue), so there is nothing to hand over", holder.id))
+    let (token, state) = (slot.term.map_or(0, |term| term.mzxid), slot_state::of(slot, election));
+    let reason = status::reason(slot, &state);
+    let unknown = |why: &str| No::Unknown { said: format!("who leads is not known: {why}"), reason };
+    Err(match state {
+        SlotState::Led { holder, .. } | SlotState::Waiting { holder } => return Ok(Leader { holder, token }),
+        SlotState::CutOff { why } => unknown(&why),
+        SlotState::Unknown => unknown("the lease record cannot be read"),
+        SlotState::Foreign { id } => {
+            No::Known(format!("{id} leads, a contender of another library that hears no orders"))
         }
-        SlotState::Nobody { why } => Err(format!("nobody leads ({why}), so there is nothing to hand over")),
-        SlotState::CutOff { why } => Err(format!("who leads is not known: {why}")),
-        SlotState::Unknown => Err("who leads is not known: the lease record cannot be read".to_owned()),
-    }
+        SlotState::Overdue { holder, .. } => {
+            No::Known(format!("nobody leads (the lease of {} is overdue), so there is nothing to hand over", holder.id))
+        }
+        SlotState::Nobody { why } => No::Known(format!("nobody leads ({why}), so there is nothing to hand over")),
+    })
 }
 
 /// Nobody takes over then.
@@ -335,12 +355,14 @@ fn why_not(contender: &Contender) -> String {
 }
 
 fn handover_state(election: &ElectionView, leader: &Leader) -> HandoverState {
-    let unreadable = || HandoverState::NotKnown {
+    let unreadable = || HandoverState::Unknown {
         why: "the lease record is missing or cannot be read (zk-leaderctl doctor says why)".to_owned(),
+        reason: None,
     };
     let Some(slot) = election.slots.first() else { return unreadable() };
-    let token = slot.term.map_or(0, |term| term.mzxid);
-    match slot_state::of(slot, election) {
+    let (token, state) = (slot.term.map_or(0, |term| term.mzxid), slot_state::of(slot, election));
+    let reason = status::reason(slot, &state);
+    match state {
         SlotState::Led { holder, .. } | SlotState::Waiting { holder } if token != leader.token => {
             let phase = slot_state::said_phase(&holder, token, election);
             if slot_state::runs(phase) {
@@ -352,11 +374,11 @@ fn handover_state(election: &ElectionView, leader: &Leader) -> HandoverState {
         SlotState::Waiting { .. } => HandoverState::Leading { phase: "waiting".to_owned() },
         SlotState::Foreign { id } => HandoverState::Led { id, token: 0 },
         SlotState::Overdue { holder, .. } => {
-            HandoverState::NotKnown { why: format!("the lease of {} is overdue", holder.id) }
+            HandoverState::NotOver { why: format!("the lease of {} is overdue", holder.id) }
         }
-        SlotState::CutOff { why } => HandoverState::NotKnown { why },
+        SlotState::CutOff { why } => HandoverState::Unknown { why, reason },
         SlotState::Nobody { why } if slot.lease.as_ref().is_some_and(|(lease, _)| lease.is_held()) => {
-            HandoverState::NotKnown { why: why.to_string() }
+            HandoverState::NotOver { why: why.to_string() }
         }
         SlotState::Nobody { why } => HandoverState::Nobody { why: why.to_string() },
         SlotState::Unknown => unreadable(),
@@ -364,17 +386,29 @@ fn handover_state(election: &ElectionView, leader: &Leader) -> HandoverState {
 }
 
 fn told(context: &CommandContext<'_>, leader: Option<(&str, i64)>, status: u8, sentence: &str) -> Answer {
-    let text = match context.output.format {
-        OutputFormat::Json | OutputFormat::Yaml => {
+    let (id, token) = leader.unzip();
+    let object = json!({ "v": 1, "done": status == DONE, "leader": id, "token": token, "said": sentence });
+    Answer { text: text(context, &object, sentence), status }
+}
+
+fn told_no(context: &CommandContext<'_>, leader: Option<(&str, i64)>, no: &No) -> Answer {
+    match no {
+        No::Known(said) => told(context, leader, NOT_DONE, said),
+        No::Unknown { said, reason } => {
             let (id, token) = leader.unzip();
-            let object = json!({ "v": 1, "done": status == DONE, "leader": id, "token": token, "said": sentence });
-            context.output.object(&object)
+            let object = json!({
+                "v": 1, "done": false, "leader": id, "token": token, "said": said, "state": "unknown", "reason": reason,
+            });
+            Answer { text: text(context, &object, said), status: NOT_KNOWN }
         }
-        OutputFormat::Table | OutputFormat::Wide | OutputFormat::Plain => {
-            format!("{}\n", crate::observe::words::printable(sentence))
-        }
-    };
-    Answer { text, status }
+    }
+}
+
+fn text(context: &CommandContext<'_>, object: &Value, sentence: &str) -> String {
+    match context.output.format {
+        OutputFormat::Json | OutputFormat::Yaml => context.output.object(object),
+        OutputFormat::Table | OutputFormat::Wide | OutputFormat::Plain => format!("{}\n", words::printable(sentence)),
+    }
 }
 
 #[cfg(test)]
@@ -407,19 +441,28 @@ mod tests {
         let holder = r#""holder":{"id":"a","host":"h","pid":1}"#;
         let free = state(&format!(r#"{{"v":1,"state":"free","lease_ms":15000,{holder}}}"#));
         let said = unfinished(&free, "a", Duration::from_secs(1));
-        assert_eq!(said, "nobody leads after 1s: the lease is free, and no host takes part");
-        let not_known = |record: &str, part: &str| {
+        assert_eq!(said, No::Known("nobody leads after 1s: the lease is free, and no host takes part".to_owned()));
+        let not_over = |record: &str, part: &str| {
             let state = state(record);
-            assert!(matches!(&state, HandoverState::NotKnown { why } if why.contains(part)), "{record}: {state:?}");
+            assert!(matches!(&state, HandoverState::NotOver { why } if why.contains(part)), "{record}: {state:?}");
             let said = unfinished(&state, "a", Duration::from_secs(1));
-            assert!(said.starts_with("nobody else leads after 1s: ") && said.contains(part), "{said}");
+            let begin = "nobody else leads after 1s: ";
+            assert!(matches!(&said, No::Known(said) if said.starts_with(begin) && said.contains(part)), "{said:?}");
+        };
+        let unknown = |record: &str, word, part: &str| {
+            let No::Unknown { said, reason } = unfinished(&state(record), "a", Duration::from_secs(1)) else {
+                panic!("{record}")
+            };
+            assert!(said.starts_with("who leads after 1s is not known: ") && said.contains(part), "{said}");
+            assert_eq!(reason, word);
         };
         let held = |rest: &str| format!(r#"{{"v":1,"state":"held","lease_ms":15000{rest}}}"#);
-        not_known(&held(&format!(",{holder}")), "a is gone, and its lease must run out");
-        not_known(&held(""), "the record was lost");
-        not_known("garbage", "the lease record is missing or cannot be read");
+        not_over(&held(&format!(",{holder}")), "a is gone, and its lease must run out");
+        unknown(&held(""), Some("record-lost"), "the record was lost");
+        unknown(&held(&format!(r#","vouch_ms":60000,{holder}"#)), Some("cut-off"), "a is cut off or dead");
+        unknown("garbage", None, "the lease record is missing or cannot be read");
         let waiting = held(&format!(r#","waiting_on":5,{holder}"#));
-        not_known(&waiting, "a is gone, and the lease before it must run out");
+        not_over(&waiting, "a is gone, and the lease before it must run out");
         assert_eq!(
             with_line(&waiting, &["a"]),
             HandoverState::Leading { phase: "waiting".into() },
@@ -435,7 +478,7 @@ mod tests {
         assert!(slot_state::is_stopping("stopping") && slot_state::is_stopping("releasing"));
         for phase in ["leading", "vouched", "paused"] {
             let said = unfinished(&HandoverState::Leading { phase: phase.into() }, "a", Duration::from_secs(1));
-            assert!(said.starts_with("a has not begun to stop after "), "{said}");
+            assert!(matches!(&said, No::Known(said) if said.starts_with("a has not begun to stop after ")), "{said:?}");
         }
     }
 

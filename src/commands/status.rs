@@ -302,6 +302,11 @@ fn why(lease: Option<&Lease>, state: &SlotState) -> (Option<String>, Option<&'st
     }
 }
 
+/// For programs, in a word.
+pub(super) fn reason(slot: &SlotView, state: &SlotState) -> Option<&'static str> {
+    why(slot.lease.as_ref().map(|(lease, _)| lease), state).1
+}
+
 fn slot_json(slot: &SlotView, state: &SlotState) -> Value {
     let (word, leader) = match state {
         SlotState::Foreign { .. } => ("foreign", None),

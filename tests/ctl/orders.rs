@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
 use nix::sys::signal::Signal;
+use serde_json::Value;
 
 use super::operator::{ctl, ctl_at, process};
 use super::{election, link, server};
@@ -149,7 +150,7 @@ fn an_order_counts_from_when_it_was_given_and_not_from_the_last_write() {
     election.admin.create(&election.path("control"), given);
     let given_at = election.admin.stat(&election.path("control")).unwrap().mtime;
     assert_eq!(ctl(&["disable", &election.name, "--reason", "r", "--for", "1h"]).code, 0);
-    let control: serde_json::Value = serde_json::from_str(&election.admin.read(&election.path("control"))).unwrap();
+    let control: Value = serde_json::from_str(&election.admin.read(&election.path("control"))).unwrap();
     assert_eq!(control["handover"]["since"].as_i64(), Some(given_at));
     assert_eq!(control["disabled"].get("since"), None, "it is given by this very write");
 }
@@ -174,7 +175,7 @@ fn an_order_that_another_operator_gives_at_the_same_time_is_not_lost() {
         frame
     });
     let said = ctl_at(&link.connect_string(), &["disable", &election.name, "--reason", "r"], &[]);
-    let written: serde_json::Value = serde_json::from_str(&election.admin.read(&control)).unwrap();
+    let written: Value = serde_json::from_str(&election.admin.read(&control)).unwrap();
     assert_eq!((said.code, &written["handover"]["order"]), (0, &"second".into()), "{written}");
     assert!(written["disabled"].is_object(), "{written}");
 }
@@ -216,7 +217,7 @@ fn enable_takes_back_nothing_but_disable() {
     let handover = r#""handover":{"order":"another","token":1,"for_ms":3600000}"#;
     election.admin.create(&control, &format!(r#"{{"v":1,"disabled":{{"order":"this"}},{handover}}}"#));
     let said = ctl(&["enable", &election.name]);
-    let written: serde_json::Value = serde_json::from_str(&election.admin.read(&control)).unwrap();
+    let written: Value = serde_json::from_str(&election.admin.read(&control)).unwrap();
     assert_eq!((said.code, &written["handover"]["order"]), (0, &"another".into()), "{written}");
     assert!(written["disabled"].is_null(), "{written}");
 }
@@ -293,9 +294,9 @@ fn where_a_command_may_run_on_promises_nobody_is_told_that_no_command_runs() {
     let election = election();
     election.prepare();
     let vouched = r#"{"v":1,"state":"held","lease_ms":1000,"vouch_ms":600000,"holder":{"id":"a","host":"h","pid":1}}"#;
-    for (record, why) in [
-        (vouched, "a is cut off or dead; with --vouch its command may run until "),
-        ("garbage", "the lease record is "),
+    for (record, why, reason) in [
+        (vouched, "a is cut off or dead; with --vouch its command may run until ", "cut-off".into()),
+        ("garbage", "the lease record ", Value::Null),
     ] {
         election.admin.set(&election.path("lease"), record);
         let words = ["enable", &election.name, "--wait", "--timeout", "1s"];
@@ -304,6 +305,13 @@ fn where_a_command_may_run_on_promises_nobody_is_told_that_no_command_runs() {
         assert!(said.code == 2 && said.output.contains(&sentence), "{said:?}");
         let said = ctl(&[&words[..], &["--json"]].concat());
         assert_eq!((said.code, &said.json()["state"]), (2, &"unknown".into()), "{said:?}");
+        let said = ctl(&["handover", &election.name]);
+        let sentence = format!("who leads is not known: {why}");
+        assert!(said.code == 2 && said.output.starts_with(&sentence), "{said:?}");
+        let said = ctl(&["handover", &election.name, "--json"]);
+        let object = said.json();
+        let is_told = (said.code, &object["done"], &object["state"], &object["reason"]);
+        assert_eq!(is_told, (2, &false.into(), &"unknown".into(), &reason), "{said:?}");
     }
 }
 

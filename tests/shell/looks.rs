@@ -135,7 +135,7 @@ fn whether_a_leader_that_others_may_vouch_for_still_leads_is_not_known_until_its
         assert_eq!(desk.ask(&["list"]).await.1["elections"][0]["state"], "unknown");
         let (status, said) = desk.ask(&["--path", BASE, "handover"]).await;
         let is_told = said["said"].as_str().is_some_and(|it| it.starts_with("who leads is not known: a is cut off"));
-        assert!(status == 1 && is_told, "{said:#}");
+        assert!(status == 2 && is_told && said["reason"] == "cut-off", "{said:#}");
         sleep(Duration::from_secs(40)).await;
         let (status, said) = desk.ask(&["--path", BASE, "status"]).await;
         assert_eq!((status, &said["slots"][0]["state"]), (1, &"overdue".into()), "{said:#}");
@@ -166,7 +166,7 @@ fn who_leads_behind_a_record_that_was_lost_is_not_known_until_the_new_one_has_ru
             let until = if vouched { "00:17:40" } else { "00:16:55" };
             let lost = "the record was lost, and the command of its unknown holder may run until 1970-01-01";
             let sentence = format!("who leads is not known: {lost} {until} UTC");
-            assert!(status == 1 && said["said"] == *sentence, "{said:#}");
+            assert!(status == 2 && said["said"] == *sentence && said["reason"] == "record-lost", "{said:#}");
             sleep(Duration::from_secs(20)).await;
             let (status, said) = desk.ask(&["--path", BASE, "status"]).await;
             let slot = &said["slots"][0];

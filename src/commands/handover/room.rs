@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::{Leader, disabled};
+use super::{Leader, No, disabled};
 use crate::commands::orders::following::{self, Step};
 use crate::commands::orders::{Patience, Progress};
 use crate::commands::{CommandContext, CommandError};
@@ -25,6 +25,8 @@ enum Room {
     Never {
         why: String,
     },
+    /// Who leads is not known for now.
+    Unknown(No),
 }
 
 fn room(election: &ElectionView, leader: &Leader, to: &str) -> Room {
@@ -34,6 +36,7 @@ fn room(election: &ElectionView, leader: &Leader, to: &str) -> Room {
     }
     match super::leader(election) {
         Ok(present) if present.token == leader.token => {}
+        Err(no @ No::Unknown { .. }) => return Room::Unknown(no),
         _ => return Room::Never { why: format!("{old} does not lead any more") },
     }
     let Some(place) = election.line.iter().position(|candidate| candidate.id == to) else {
@@ -50,15 +53,16 @@ pub(super) async fn make_room(
     to: &str,
     within: Duration,
     progress: &mut Progress,
-) -> Result<Result<(), String>, CommandError> {
+) -> Result<Result<(), No>, CommandError> {
     following::until(context, &Patience::new(within.min(ROOM)), progress, async |context, _| {
         Ok(match room(&context.election().await?, leader, to) {
             Room::Made => Step::Done(Ok(())),
-            Room::Never { why } => Step::Done(Err(why)),
-            Room::NotYet { id } => Step::NotYet(Err(format!(
+            Room::Never { why } => Step::Done(Err(No::Known(why))),
+            Room::Unknown(no) => Step::NotYet(Err(no)),
+            Room::NotYet { id } => Step::NotYet(Err(No::Known(format!(
                 "{id} does not make room for {to}; it may be cut off, or run an older version; {} leads on",
                 leader.holder.id
-            ))),
+            )))),
         })
     })
     .await
