@@ -2,6 +2,7 @@
 //!
 //! Never: "done" before the command of another one runs; an order that is left behind.
 
+mod order;
 mod room;
 
 use std::time::Duration;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::orders::following::{self, Step};
-use super::orders::{Patience, Progress, change};
+use super::orders::{Patience, Progress};
 use super::slot_state::contenders::{self, Contender};
 use super::slot_state::{self, SlotState};
 use super::{Answer, CommandContext, CommandError, NOT_KNOWN, status};
@@ -17,8 +18,8 @@ use crate::config::ctl::OutputFormat;
 use crate::observe::words;
 use crate::random;
 use crate::zookeeper::admin::view::ElectionView;
+use crate::zookeeper::schema::control::Handover;
 use crate::zookeeper::schema::control::remedy;
-use crate::zookeeper::schema::control::{Handover, Orders};
 use crate::zookeeper::schema::lease::Holder;
 
 const DONE: u8 = 0;
@@ -75,73 +76,36 @@ pub(super) async fn answer(
         Ok(leader) => leader,
         Err(no) => return Ok(told_no(context, None, &no)),
     };
+    let told_now = |status, said: &str| told(context, Some((&leader.holder.id, leader.token)), status, said);
     let to = match to.map(|to| contenders::id_of(to, &election)).transpose() {
         Ok(to) => to,
-        Err(why) => return Ok(told(context, Some((&leader.holder.id, leader.token)), NOT_DONE, &why)),
+        Err(why) => return Ok(told_now(NOT_DONE, &why)),
     };
-    let to = to.as_deref();
-    if to.is_some_and(|to| to == leader.holder.id) {
-        return Ok(told(
-            context,
-            Some((&leader.holder.id, leader.token)),
-            DONE,
-            &format!("{} leads already", leader.holder.id),
-        ));
+    if to.as_ref() == Some(&leader.holder.id) {
+        return Ok(told_now(DONE, &format!("{} leads already", leader.holder.id)));
     }
-    if let Err(why) = may_take_over(&election, &leader, to) {
-        return Ok(told(context, Some((&leader.holder.id, leader.token)), NOT_DONE, &why));
+    if let Err(why) = may_take_over(&election, &leader, to.as_deref()) {
+        return Ok(told_now(NOT_DONE, &why));
     }
     let order = Handover {
         order: random::uuid().to_string(),
         token: leader.token,
-        to: to.map(str::to_owned),
         stop: to.is_none(),
+        to,
         by: context.asked.by.clone(),
         for_ms: u64::try_from(within.as_millis()).unwrap_or(u64::MAX),
         since: None,
     };
-    change(context, &election, |orders| orders.handover = Some(order.clone())).await?;
-    context.stands(stands(&election.base, within));
-    followed(context, &leader, &order, wait || to.is_some(), within).await
-}
-
-/// To its end, with nothing left behind.
-async fn followed(
-    context: &CommandContext<'_>,
-    leader: &Leader,
-    order: &Handover,
-    wait: bool,
-    within: Duration,
-) -> Result<Answer, CommandError> {
-    let answer = follow(context, leader, order, wait, within).await;
+    // Our waiting ends before the order does.
+    let wait = Wait { to_the_end: wait || order.to.is_some(), within, patience: Patience::new(within) };
+    order::give(context, &election, &order).await?;
+    context.stands(order::stands(&election.base, within));
+    let answer = follow(context, &leader, &order, &wait).await;
     if is_to_be_taken_back(&answer) {
-        let (patience, mut progress) = (Patience::new(context.asked.limit), Progress::new(context.output.format));
-        changed(context, &patience, &mut progress, |orders| take_back(orders, order)).await?;
+        order::take_back(context, &order).await?;
         context.standing.take();
     }
     answer.map(|(answer, _)| answer)
-}
-
-fn stands(base: &str, within: Duration) -> String {
-    let (length, status) = (words::length(within), remedy::about_election("status", base));
-    format!(
-        "the handover stands, and lapses {length} after it was given; another handover takes its place, and {status} tells \
-         what becomes of it"
-    )
-}
-
-/// Changes the orders over whatever session there is: done twice, it is the same.
-async fn changed(
-    context: &CommandContext<'_>,
-    patience: &Patience,
-    progress: &mut Progress,
-    what: impl Fn(&mut Orders),
-) -> Result<(), CommandError> {
-    following::until(context, patience, progress, async |context, _| {
-        let election = context.election().await?;
-        change(context, &election, &what).await.map(Step::Done)
-    })
-    .await
 }
 
 /// The order stays for a leader that has not begun yet, unless nobody can tell whether it has.
@@ -149,45 +113,47 @@ const fn is_to_be_taken_back(answer: &Result<(Answer, bool), CommandError>) -> b
     !matches!(answer, Ok((_, false)))
 }
 
-/// Another operator's order may have taken the place of ours.
-fn take_back(orders: &mut Orders, ours: &Handover) {
-    orders.handover.take_if(|present| present.order == ours.order);
-}
-
-/// There is room: the leader stops. Another operator's order waits for its own room.
-fn begin(orders: &mut Orders, ours: &Handover) {
-    orders.handover.iter_mut().for_each(|present| present.stop |= present.order == ours.order);
-}
-
 /// The answer, and whether the order has done its work.
 type End = (Answer, bool);
+
+/// For what is waited, and how long.
+struct Wait {
+    /// The next leader has to run the command.
+    to_the_end: bool,
+    within: Duration,
+    patience: Patience,
+}
 
 async fn follow(
     context: &CommandContext<'_>,
     leader: &Leader,
     order: &Handover,
-    wait: bool,
-    within: Duration,
+    wait: &Wait,
 ) -> Result<End, CommandError> {
-    let (patience, mut progress) = (Patience::new(within), Progress::new(context.output.format));
+    let (mut progress, mut is_told, within) = (Progress::new(context.output.format), true, wait.within);
     let old = &leader.holder.id;
     if let Some(to) = &order.to {
         progress.tell(&format!("{old} leads; the others make room for {to}"));
-        if let Err(no) = room::make_room(context, leader, to, within, &mut progress).await? {
+        if let Err(no) = room::make_room(context, leader, (order, to), within, &mut progress).await? {
             return Ok((told_no(context, Some((old, leader.token)), &no), true));
         }
-        changed(context, &patience, &mut progress, |orders| begin(orders, order)).await?;
+        is_told = order::begun(context, order, &wait.patience, &mut progress).await?;
     }
-    progress.tell(&format!("{old} is told to stop its command"));
-    following::until(context, &patience, &mut progress, async |context, progress| {
+    if is_told {
+        progress.tell(&format!("{old} is told to stop its command"));
+    }
+    following::until(context, &wait.patience, &mut progress, async |context, progress| {
         let election = context.election().await?;
         let state = handover_state(&election, leader);
-        if let Some(end) = end(context, &state, (old, order), wait, patience.passed()) {
+        if let Some(end) = end(context, &state, (old, order), wait.to_the_end, wait.patience.passed()) {
             return Ok(Step::Done(end));
         }
         if let Some(why) = disabled(&election) {
             let sentence = format!("nobody takes over: meanwhile {why}");
             return Ok(Step::Done((told(context, None, NOT_DONE, &sentence), true)));
+        }
+        if let Some(why) = order::gone_meanwhile(&election, order) {
+            return Ok(Step::Done((told(context, None, NOT_DONE, &why), true)));
         }
         tell(&state, old, progress);
         Ok(Step::NotYet((told_no(context, None, &unfinished(&state, old, within)), true)))
@@ -479,25 +445,6 @@ mod tests {
         for phase in ["leading", "vouched", "paused"] {
             let said = unfinished(&HandoverState::Leading { phase: phase.into() }, "a", Duration::from_secs(1));
             assert!(matches!(&said, No::Known(said) if said.starts_with("a has not begun to stop after ")), "{said:?}");
-        }
-    }
-
-    #[test]
-    fn an_order_of_another_operator_is_neither_begun_nor_taken_back() {
-        let (ours, other) = (Handover { order: "1".into(), ..Handover::default() }, "2".to_owned());
-        let mut orders = Orders { handover: Some(ours.clone()), ..Orders::default() };
-        begin(&mut orders, &ours);
-        assert!(orders.handover.as_ref().is_some_and(|present| present.stop));
-        take_back(&mut orders, &ours);
-        assert_eq!(orders.handover, None);
-        for stop in [false, true] {
-            let order = other.clone();
-            let theirs =
-                Orders { handover: Some(Handover { order, stop, ..Handover::default() }), ..Orders::default() };
-            let mut orders = theirs.clone();
-            begin(&mut orders, &ours);
-            take_back(&mut orders, &ours);
-            assert_eq!(orders, theirs);
         }
     }
 

@@ -106,6 +106,57 @@ fn who_waits_for_what_becomes_of_an_order_is_told_that_it_was_taken_back() {
     drop(host);
 }
 
+/// A handover that has said this, all that it said before, and what is asked of its end.
+fn handover(election: &Election, words: &[&str], last: &str) -> (Vec<String>, impl FnOnce(&str) + use<>) {
+    let words = [&["handover", election.name.as_str(), "--timeout", "1m"], words].concat();
+    let mut order = orders(&server().connect_string(), &words);
+    let mut lines = BufReader::new(order.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let before: Vec<_> = lines.by_ref().take_while(|line| !line.contains(last)).collect();
+    let is_told = move |end: &str| {
+        let rest: Vec<_> = lines.collect();
+        assert_eq!(order.wait().unwrap().code(), Some(1), "{rest:?}");
+        let is_told = |line: &String| line.contains(end) && line.ends_with(" tells who leads");
+        assert!(rest.last().is_some_and(is_told), "{rest:?}");
+    };
+    (before, is_told)
+}
+
+/// Another operator hands over, too, or somebody deletes the orders: while the leader stops, and while others make room.
+#[test]
+fn who_waits_for_a_handover_is_told_at_once_who_has_taken_its_place_or_that_it_is_gone() {
+    let election = election();
+    let first = election.host("a").option("--stop-signal", "USR1").option("--stop-timeout", "10m").spawn();
+    election.until_candidates(1);
+    let second = election.host("b").session_timeout("10s").spawn();
+    election.until_candidates(2);
+    let third = election.host("c").spawn();
+    let may_lead = |id: &str| {
+        let member = election.admin.find(&election.path(&format!("members/{id}")));
+        member.is_some_and(|(member, _)| member.contains(r#""eligible":true"#))
+    };
+    let until_both_may = || wait::until("both may lead", || may_lead("b") && may_lead("c"));
+    until_both_may();
+    election.diary.until_started(1);
+    let gone = "the handover lapsed, or was taken back by somebody, meanwhile; zk-leaderctl status ";
+
+    let (_, anna_is_told) = handover(&election, &["--wait"], "a is stopping");
+    let (said, bob_is_told) = handover(&election, &["--to", "c"], "a is stopping");
+    let is_told =
+        said[0].starts_with("this replaces the order of ") && said[0].ends_with(" to hand over to the next in line");
+    assert!(is_told, "{said:?}");
+    anna_is_told(" to hand over to c took the place of this one; zk-leaderctl status ");
+    election.admin.set(&election.path("control"), "");
+    bob_is_told(gone);
+
+    until_both_may();
+    second.signal(Signal::SIGSTOP);
+    let (_, carl_is_told) = handover(&election, &["--to", "c"], "the others make room for c");
+    election.admin.set(&election.path("control"), "");
+    carl_is_told(gone);
+    second.signal(Signal::SIGCONT);
+    drop((first, third));
+}
+
 /// The room is made, and nobody knows whether the leader was told to go.
 #[test]
 fn a_handover_to_one_host_is_ordered_once_though_the_server_goes_away_in_between() {

@@ -4,11 +4,13 @@
 
 use std::time::Duration;
 
+use super::order::gone_meanwhile;
 use super::{Leader, No, disabled};
 use crate::commands::orders::following::{self, Step};
 use crate::commands::orders::{Patience, Progress};
 use crate::commands::{CommandContext, CommandError};
 use crate::zookeeper::admin::view::ElectionView;
+use crate::zookeeper::schema::control::Handover;
 
 /// The others make room within this, or the order is taken back.
 const ROOM: Duration = Duration::from_secs(15);
@@ -50,12 +52,16 @@ fn room(election: &ElectionView, leader: &Leader, to: &str) -> Room {
 pub(super) async fn make_room(
     context: &CommandContext<'_>,
     leader: &Leader,
-    to: &str,
+    (order, to): (&Handover, &str),
     within: Duration,
     progress: &mut Progress,
 ) -> Result<Result<(), No>, CommandError> {
     following::until(context, &Patience::new(within.min(ROOM)), progress, async |context, _| {
-        Ok(match room(&context.election().await?, leader, to) {
+        let election = context.election().await?;
+        if let Some(why) = gone_meanwhile(&election, order) {
+            return Ok(Step::Done(Err(No::Known(why))));
+        }
+        Ok(match room(&election, leader, to) {
             Room::Made => Step::Done(Ok(())),
             Room::Never { why } => Step::Done(Err(No::Known(why))),
             Room::Unknown(no) => Step::NotYet(Err(no)),

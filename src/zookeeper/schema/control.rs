@@ -109,6 +109,15 @@ impl Handover {
         format!("Handover to {to} requested by {}, within {}", self.by, span(self.lasts()))
     }
 
+    /// Operator, end and target, of one order among others.
+    pub fn ordered(&self) -> String {
+        let end = self
+            .ends_at()
+            .map_or_else(|| format!("for {}", span(self.lasts())), |end| format!("until {}", moment(end)));
+        let to = self.to.as_deref().unwrap_or("the next in line");
+        format!("the order of {} {end} to hand over to {to}", self.by)
+    }
+
     /// By `ZooKeeper`'s clock; `None`: its start is not known.
     pub fn ends_at(&self) -> Option<i64> {
         ends_at(self.since, self.for_ms)

@@ -1,0 +1,137 @@
+//! The order of a handover: given, begun when there is room, and taken back.
+//!
+//! Never: an order of another operator begun or taken back; one of ours that is waited for when it is gone.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use crate::clock;
+use crate::commands::orders::following::{self, Step, gone};
+use crate::commands::orders::{Patience, Progress, change};
+use crate::commands::{CommandContext, CommandError};
+use crate::observe::words;
+use crate::zookeeper::admin::view::ElectionView;
+use crate::zookeeper::schema::control::{Handover, Orders, remedy};
+
+/// Whoever gave one for the same term before is told that it is replaced, and so are we.
+pub(super) async fn give(
+    context: &CommandContext<'_>,
+    election: &ElectionView,
+    order: &Handover,
+) -> Result<(), CommandError> {
+    let mut replaced = None;
+    change(context, election, |orders| {
+        let present = orders.in_force(clock::time_of_day()).handover;
+        replaced = present.filter(|present| present.token == order.token);
+        orders.handover = Some(order.clone());
+    })
+    .await?;
+    if let Some(replaced) = replaced {
+        Progress::new(context.output.format).tell(&format!("this replaces {}", replaced.ordered()));
+    }
+    Ok(())
+}
+
+/// There is room: the leader is told to stop. `false`: the order is gone.
+pub(super) async fn begun(
+    context: &CommandContext<'_>,
+    order: &Handover,
+    patience: &Patience,
+    progress: &mut Progress,
+) -> Result<bool, CommandError> {
+    let is_ours = Cell::new(false);
+    changed(context, patience, progress, |orders| is_ours.set(begin(orders, order))).await?;
+    Ok(is_ours.get())
+}
+
+/// Another operator's order stays.
+pub(super) async fn take_back(context: &CommandContext<'_>, order: &Handover) -> Result<(), CommandError> {
+    let (patience, mut progress) = (Patience::new(context.asked.limit), Progress::new(context.output.format));
+    changed(context, &patience, &mut progress, |orders| withdraw(orders, order)).await
+}
+
+/// Changes the orders over whatever session there is: done twice, it is the same.
+async fn changed(
+    context: &CommandContext<'_>,
+    patience: &Patience,
+    progress: &mut Progress,
+    what: impl Fn(&mut Orders),
+) -> Result<(), CommandError> {
+    following::until(context, patience, progress, async |context, _| {
+        let election = context.election().await?;
+        change(context, &election, &what).await.map(Step::Done)
+    })
+    .await
+}
+
+fn withdraw(orders: &mut Orders, ours: &Handover) {
+    orders.handover.take_if(|present| present.order == ours.order);
+}
+
+/// Another operator's order waits for its own room.
+fn begin(orders: &mut Orders, ours: &Handover) -> bool {
+    let present = orders.handover.as_mut().filter(|present| present.order == ours.order);
+    present.map(|present| present.stop = true).is_some()
+}
+
+/// Who took the place of our order, or that it is gone; `None`: it stands.
+pub(super) fn gone_meanwhile(election: &ElectionView, order: &Handover) -> Option<String> {
+    let status = remedy::about_election("status", &election.base);
+    match election.orders.handover.as_ref().or(election.lapsed.handover.as_ref()) {
+        Some(present) if present.order == order.order => None,
+        Some(other) => {
+            Some(format!("meanwhile, {} took the place of this one; {status} tells who leads", other.ordered()))
+        }
+        None => Some(gone("handover", true, &status).trim_end().to_owned()),
+    }
+}
+
+/// If the waiting ends now.
+pub(super) fn stands(base: &str, within: Duration) -> String {
+    let (length, status) = (words::length(within), remedy::about_election("status", base));
+    format!(
+        "the handover stands, and lapses {length} after it was given; another handover takes its place, and {status} tells \
+         what becomes of it"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_of_another_operator_is_neither_begun_nor_taken_back() {
+        let (ours, other) = (Handover { order: "1".into(), ..Handover::default() }, "2".to_owned());
+        let mut orders = Orders { handover: Some(ours.clone()), ..Orders::default() };
+        assert!(begin(&mut orders, &ours) && orders.handover.as_ref().is_some_and(|present| present.stop));
+        withdraw(&mut orders, &ours);
+        assert!(orders.handover.is_none() && !begin(&mut orders, &ours));
+        for stop in [false, true] {
+            let order = other.clone();
+            let theirs =
+                Orders { handover: Some(Handover { order, stop, ..Handover::default() }), ..Orders::default() };
+            let mut orders = theirs.clone();
+            assert!(!begin(&mut orders, &ours));
+            withdraw(&mut orders, &ours);
+            assert_eq!(orders, theirs);
+        }
+    }
+
+    #[test]
+    fn an_order_that_has_lapsed_is_ours_until_somebody_deletes_it() {
+        let ours = Handover { order: "1".into(), ..Handover::default() };
+        let orders = Orders { handover: Some(ours.clone()), ..Orders::default() };
+        let mut election = ElectionView { base: "/zk-leader-run/e".into(), lapsed: orders, ..ElectionView::default() };
+        assert_eq!(gone_meanwhile(&election, &ours), None);
+        election.lapsed = Orders::default();
+        let said =
+            "the handover lapsed, or was taken back by somebody, meanwhile; zk-leaderctl status e tells who leads";
+        assert_eq!(gone_meanwhile(&election, &ours).as_deref(), Some(said));
+        let (order, by, to, since) =
+            ("2".to_owned(), "anna@adm".to_owned(), Some("d".to_owned()), Some(1_795_226_400_000));
+        election.orders.handover = Some(Handover { order, by, to, since, for_ms: 60_000, ..Handover::default() });
+        let said = "meanwhile, the order of anna@adm until 2026-11-21 02:01:00 UTC to hand over to d took the place of this one; \
+                    zk-leaderctl status e tells who leads";
+        assert_eq!(gone_meanwhile(&election, &ours).as_deref(), Some(said));
+    }
+}
