@@ -97,9 +97,13 @@ pub(super) async fn answer(
         since: None,
     };
     // Our waiting ends before the order does.
-    let wait = Wait { to_the_end: wait || order.to.is_some(), within, patience: Patience::new(within) };
+    let wait =
+        Wait { base: &election.base, to_the_end: wait || order.to.is_some(), within, patience: Patience::new(within) };
     order::give(context, &election, &order).await?;
-    context.stands(order::stands(&election.base, within));
+    context.stands(match &order.to {
+        Some(to) => order::stands_without_us(wait.base, &leader.holder.id, to, within),
+        None => order::stands(wait.base, within),
+    });
     let answer = follow(context, &leader, &order, &wait).await;
     if is_to_be_taken_back(&answer) {
         order::take_back(context, &order).await?;
@@ -117,7 +121,8 @@ const fn is_to_be_taken_back(answer: &Result<(Answer, bool), CommandError>) -> b
 type End = (Answer, bool);
 
 /// For what is waited, and how long.
-struct Wait {
+struct Wait<'a> {
+    base: &'a str,
     /// The next leader has to run the command.
     to_the_end: bool,
     within: Duration,
@@ -128,7 +133,7 @@ async fn follow(
     context: &CommandContext<'_>,
     leader: &Leader,
     order: &Handover,
-    wait: &Wait,
+    wait: &Wait<'_>,
 ) -> Result<End, CommandError> {
     let (mut progress, mut is_told, within) = (Progress::new(context.output.format), true, wait.within);
     let old = &leader.holder.id;
@@ -137,6 +142,7 @@ async fn follow(
         if let Err(no) = room::make_room(context, leader, (order, to), within, &mut progress).await? {
             return Ok((told_no(context, Some((old, leader.token)), &no), true));
         }
+        context.stands(order::stands(wait.base, within));
         is_told = order::begun(context, order, &wait.patience, &mut progress).await?;
     }
     if is_told {

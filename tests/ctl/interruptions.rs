@@ -217,7 +217,7 @@ fn stays_disabled(election: &Election) -> String {
 #[test]
 fn ctrl_c_ends_the_waiting_and_says_that_the_order_stands() {
     let (held, moved) = (election(), election());
-    let _hosts = [two(&held), two(&moved)];
+    let hosts = [two(&held), two(&moved)];
     let ended_by = |words: &[&str], last: &str| {
         let mut order = orders(&server().connect_string(), words);
         let mut lines = BufReader::new(order.stdout.take().unwrap()).lines().map_while(Result::ok);
@@ -235,6 +235,25 @@ fn ctrl_c_ends_the_waiting_and_says_that_the_order_stands() {
     let status = format!("zk-leaderctl status {} tells what becomes of it", moved.name);
     assert!(said.contains("the handover stands, and lapses 1m after it was given") && said.contains(&status), "{said}");
     assert_eq!(moved.diary.until_started(2).id, "b");
+    moved.until_candidates(2);
+
+    // It makes no room.
+    wait::until("it may lead", || moved.admin.read(&moved.path("members/a")).contains(r#""eligible":true"#));
+    let _third = moved.host("c").spawn();
+    moved.until_candidates(3);
+    wait::until("it has said who it is", || moved.admin.exists(&moved.path("members/c")));
+    hosts[1][0].signal(Signal::SIGSTOP);
+    let said = ended_by(&["handover", &moved.name, "--to", "c"], "the others make room for c");
+    let again = ["handover", &moved.name, "--to", "c"];
+    let stands = format!(
+        "the waiting ended; b was not told to stop, and leads on; the others make room for c until 1m after the order was given; \
+         zk-leaderctl {} gives it again\n",
+        again.join(" ")
+    );
+    assert_eq!(said, format!("zk-leaderctl: {stands}"));
+    hosts[1][0].signal(Signal::SIGCONT);
+    let said = ctl(&again);
+    assert!(said.code == 0 && said.output.contains("c leads, token "), "{said:?}");
 }
 
 /// A shell script starts it with `&`: then Ctrl-C is for what stands in the foreground.

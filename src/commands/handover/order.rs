@@ -86,12 +86,19 @@ pub(super) fn gone_meanwhile(election: &ElectionView, order: &Handover) -> Optio
     }
 }
 
-/// If the waiting ends now.
+/// If the waiting ends now: the leader was told to stop.
 pub(super) fn stands(base: &str, within: Duration) -> String {
     let (length, status) = (words::length(within), remedy::about_election("status", base));
+    format!("the handover stands, and lapses {length} after it was given; {status} tells what becomes of it")
+}
+
+/// If the waiting ends now: nobody tells the leader to stop when there is room.
+pub(super) fn stands_without_us(base: &str, old: &str, to: &str, within: Duration) -> String {
+    let (length, again) = (words::length(within), remedy::about_election("handover", base));
     format!(
-        "the handover stands, and lapses {length} after it was given; another handover takes its place, and {status} tells \
-         what becomes of it"
+        "{old} was not told to stop, and leads on; the others make room for {to} until {length} after the order was given; \
+         {again} --to {} gives it again",
+        remedy::word(to)
     )
 }
 

@@ -32,7 +32,7 @@ pub fn list_beside(base: &str) -> String {
 }
 
 /// The text as one word of a shell.
-pub(super) fn word(text: &str) -> Cow<'_, str> {
+pub fn word(text: &str) -> Cow<'_, str> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_-./:@%+,".contains(letter);
     if !text.is_empty() && text.chars().all(is_plain) {
         Cow::Borrowed(text)
