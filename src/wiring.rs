@@ -238,6 +238,7 @@ pub fn ensemble(config: &Config, instance: u64, network: Option<&vouching::Socke
         is_shared: config.wishes.is_shared,
         recipe: config.recipe,
         guarantee: config.guarantee,
+        max_pause: config.wishes.max_pause,
         leaders: config.leaders.count,
         priority: config.leaders.priority,
         id: config.id.clone(),

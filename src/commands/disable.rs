@@ -10,7 +10,7 @@ use super::orders::following::{self, Given, Step, gone};
 use super::orders::replacing::Present;
 use super::orders::{Patience, Progress, change};
 use super::slot_state::{self, SlotState, Whose, WhyNobody};
-use super::{Answer, CommandContext, CommandError, overdue};
+use super::{Answer, CommandContext, CommandError};
 use crate::clock;
 use crate::config::ctl::OutputFormat;
 use crate::core::lease::wait_over_at;
@@ -102,9 +102,10 @@ async fn until_nobody_runs(
         let running: Vec<_> = election.slots.iter().filter(|slot| may_run(slot, &election, now, &mut seen)).collect();
         let (doing, holder) = match running.first() {
             Some(slot) => why_not_idle(slot, &election),
-            None => match first_unconfirmed(context, &election.slots).await {
-                Some(slot) => why_not_confirmed(slot),
-                None => return Ok(Step::Done(told(context, "idle", DONE, "no command runs\n".to_owned()))),
+            None => match (first_unconfirmed(context, &election.slots).await, runs_all_the_same(&election)) {
+                (Some(slot), _) => why_not_confirmed(slot),
+                (None, Some(why)) => (why, None),
+                (None, None) => return Ok(Step::Done(told(context, "idle", DONE, "no command runs\n".to_owned()))),
             },
         };
         progress.tell(&doing);
@@ -182,6 +183,11 @@ fn holder_of(lease: &Lease) -> String {
     lease.holder.as_ref().map_or("an unknown holder", |holder| holder.id.as_str()).to_owned()
 }
 
+/// Why a command runs though no lease of ours is in force.
+fn runs_all_the_same(election: &ElectionView) -> Option<String> {
+    slot_state::outliving(election, clock::time_of_day()).into_iter().next().map(|command| command.why)
+}
+
 /// Of slots whose leases are over as far as one server knows. A server that is cut off from the others answers reads for a
 /// while, and knows nothing of their renewals.
 pub(super) async fn first_unconfirmed<'a>(
@@ -219,7 +225,7 @@ pub(super) fn is_over(lease: &Lease, mzxid: i64, now: Sighting, seen: &mut Vec<(
         seen.push((mzxid, now));
         now
     });
-    now >= wait_over_at(first, lease.longest()) && overdue::dies_in_time(lease)
+    now >= wait_over_at(first, lease.longest()) && lease.dies_in_time()
 }
 
 /// The outcome of `disable` or `enable`.

@@ -8,9 +8,9 @@ use super::disable::{DONE, NOT_DONE, told};
 use super::orders::following::{self, Step};
 use super::orders::replacing::Present;
 use super::orders::{Patience, Progress, change};
-use super::overdue::dies_in_time;
 use super::slot_state::{self, SlotState, WhyNobody};
 use super::{Answer, CommandContext, CommandError, NOT_KNOWN};
+use crate::clock;
 use crate::observe::words;
 use crate::zookeeper::admin::view::{ElectionView, SlotView};
 use crate::zookeeper::schema::control::{CONTROL, remedy};
@@ -64,7 +64,9 @@ async fn until_one_runs(
 /// When the time is over.
 fn unfinished(context: &CommandContext<'_>, election: &ElectionView, limit: Duration) -> Answer {
     let length = words::length(limit);
-    if let Some(why) = election.slots.iter().find_map(|slot| why_unknown(slot, election)) {
+    let outliving =
+        || slot_state::outliving(election, clock::time_of_day()).into_iter().next().map(|command| command.why);
+    if let Some(why) = election.slots.iter().find_map(|slot| why_unknown(slot, election)).or_else(outliving) {
         let text = format!("whether a command runs is not known after {length}: {why}\n");
         return told(context, "unknown", NOT_KNOWN, text);
     }
@@ -86,7 +88,7 @@ fn why_unknown(slot: &SlotView, election: &ElectionView) -> Option<String> {
             _ if slot_state::is_stopping(&phase) => Some(format!("{} is {phase}", holder.id)),
             _ => Some(format!("{} holds the lease, and has not said what it does", holder.id)),
         },
-        SlotState::Overdue { holder, .. } if !lease.is_some_and(dies_in_time) => {
+        SlotState::Overdue { holder, .. } if !lease.is_some_and(Lease::dies_in_time) => {
             Some(format!("the lease of {} is overdue, and its command may still run", holder.id))
         }
         SlotState::Overdue { .. }

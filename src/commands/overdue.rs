@@ -14,7 +14,7 @@ use super::orders::Patience;
 use super::{CommandContext, CommandError, slot_state};
 use crate::clock;
 use crate::zookeeper::admin::view::{self, ElectionView, SlotView};
-use crate::zookeeper::schema::lease::{Holder, Lease};
+use crate::zookeeper::schema::lease::Holder;
 
 /// Between two looks at a record.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -62,11 +62,6 @@ fn ends_at(slot: &SlotView, election: &ElectionView) -> Option<i64> {
     is_over_some_day.then(|| slot_state::longest_until(lease, written))
 }
 
-/// Whether no command lives longer than its lease, or than the promises for it: under at-least-one it may.
-pub(super) fn dies_in_time(lease: &Lease) -> bool {
-    matches!(lease.guarantee.as_deref(), Some("at-most-one" | "at-most-one, vouched"))
-}
-
 /// Whether each of these records stays as it was for two renewal intervals.
 pub(super) async fn watch(context: &CommandContext<'_>, slots: &[&SlotView]) -> Result<Vec<bool>, CommandError> {
     let mut stays = Vec::new();
@@ -98,6 +93,7 @@ mod tests {
     use super::*;
     use crate::zookeeper::admin::Facts;
     use crate::zookeeper::admin::view::Candidate;
+    use crate::zookeeper::schema::lease::Lease;
 
     #[test]
     fn a_lease_ends_its_length_after_it_was_written_if_somebody_leads_by_it() {
@@ -117,15 +113,5 @@ mod tests {
         assert_eq!(ends_at(&waiting), [None, Some(22_000)], "its holder renews nothing while it waits, if it is there");
         assert_eq!(ends_at(&format!(r#"{{"v":1,"state":"free","lease_ms":15000,{holder}}}"#)), [None; 2]);
         assert_eq!(ends_at(r#"{"v":1,"state":"held","lease_ms":15000}"#), [Some(22_000); 2], "its holder is not known");
-    }
-
-    #[test]
-    fn only_under_at_most_one_a_command_dies_in_time() {
-        let dies = |guarantee: &str| {
-            let record = format!(r#"{{"v":1,"state":"held","lease_ms":15000,"guarantee":"{guarantee}"}}"#);
-            dies_in_time(&Lease::read(record.as_bytes()).unwrap())
-        };
-        assert!(dies("at-most-one") && dies("at-most-one, vouched"));
-        assert!(!dies("at-least-one") && !dies("at-most-two"));
     }
 }

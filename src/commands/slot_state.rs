@@ -12,6 +12,7 @@ pub(super) use why_nobody::{Whose, WhyNobody};
 use crate::zookeeper::admin::Facts;
 use crate::zookeeper::admin::view::{Candidate, ElectionView, SlotView};
 use crate::zookeeper::schema::control::moment::moment;
+use crate::zookeeper::schema::history::Term;
 use crate::zookeeper::schema::lease::{Holder, Lease};
 use crate::zookeeper::schema::member::Member;
 
@@ -142,6 +143,56 @@ fn why_free(election: &ElectionView) -> WhyNobody {
     }
 }
 
+/// A command that may run under at-least-one beside that of whoever holds the record, or though it is free.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Outliving {
+    pub why: String,
+    /// `None`: nobody knows where.
+    host: Option<String>,
+}
+
+impl Outliving {
+    fn new(who: &str, host: Option<&String>, until: i64) -> Self {
+        let until = moment(until);
+        let why = format!("{who}; with --guarantee at-least-one its command may run until {until}");
+        Self { why, host: host.cloned() }
+    }
+
+    pub fn may_be_on(&self, host: &str) -> bool {
+        self.host.as_ref().is_none_or(|its| its == host)
+    }
+}
+
+/// The commands that may run at this time of day since their leaders, cut off, have not said that they are dead.
+pub(super) fn outliving(election: &ElectionView, now: i64) -> Vec<Outliving> {
+    let slots = election.slots.iter().filter_map(|slot| Some((slot.lease.as_ref()?, slot.term)));
+    let slots = slots.filter(|((lease, _), _)| !lease.dies_in_time());
+    slots
+        .flat_map(|((lease, _), term)| outliving_beside(lease, term.unwrap_or_default(), &election.terms, now))
+        .collect()
+}
+
+fn outliving_beside(lease: &Lease, present: Facts, terms: &[Term], now: i64) -> Vec<Outliving> {
+    let is_present = |term: &Term| Some(term.token) == lease.token || term.token == present.mzxid;
+    let mut outliving = Vec::new();
+    for term in terms {
+        let until = term.outlives_until(now).filter(|until| now < *until && !is_present(term));
+        outliving.extend(
+            until.map(|until| Outliving::new(&format!("{} is cut off or dead", term.id), Some(&term.host), until)),
+        );
+        let is_before = |before: &Term| before.term == term.term - 1;
+        let until = term.outlived_until().filter(|until| now < *until && !terms.iter().any(is_before));
+        let who = || format!("the leader before {} has not written down its term", term.id);
+        outliving.extend(until.map(|until| Outliving::new(&who(), None, until)));
+    }
+    if present.version > 1 && !terms.iter().any(is_present) {
+        let why = "nobody has written down yet how the term before the last one ended: with --guarantee at-least-one its \
+                   command may run";
+        outliving.push(Outliving { why: why.to_owned(), host: None });
+    }
+    outliving
+}
+
 /// The first in line, if it is a contender of another library: by its id, or else by its name.
 fn stranger(election: &ElectionView) -> Option<String> {
     let first = election.line.first().filter(|_| election.is_shared)?;
@@ -253,6 +304,42 @@ pub mod tests {
         let reasons = "no host may be elected (the reasons are below)";
         assert_eq!(why(&[(true, ""), (false, "unhealthy")]), said("none-eligible", reasons));
         assert_eq!(why(&[(false, "")]), said("none-eligible", reasons), "an earlier build gives no reason");
+    }
+
+    /// The record is free, of the third term: of the terms before it, it is or is not written down how they ended.
+    #[test]
+    fn a_leader_that_is_cut_off_under_at_least_one_is_known_from_what_is_written_down() {
+        let whys = |guarantee: &str, terms: &[(i32, &str, Option<&str>)], now: i64| {
+            let record = format!(r#"{{"v":1,"state":"free","lease_ms":9,"guarantee":"{guarantee}","token":30}}"#);
+            let lease = Some((Lease::read(record.as_bytes()).unwrap(), Facts::default()));
+            let term = Some(Facts { version: 3, mzxid: 30, ..Facts::default() });
+            let terms = terms.iter().map(|&(number, takeover, ended)| Term {
+                token: i64::from(number) * 10,
+                term: number,
+                id: number.to_string(),
+                host: format!("db{number}"),
+                takeover: takeover.to_owned(),
+                until: Some(0),
+                ended: ended.map(str::to_owned),
+                max_pause_ms: Some(60_000),
+                ..Term::default()
+            });
+            let slots = vec![SlotView { lease, term, ..SlotView::default() }];
+            let election = ElectionView { slots, terms: terms.collect(), ..ElectionView::default() };
+            outliving(&election, now).into_iter().map(|it| (it.may_be_on("db1"), it.why)).collect::<Vec<_>>()
+        };
+        let (ended, may_run) = (Some("released"), "with --guarantee at-least-one its command may run");
+        let told =
+            |is_here: bool, who: &str| vec![(is_here, format!("{who}; {may_run} until 1970-01-01 00:01:00 UTC"))];
+        let cut_off = [(1, "first", ended), (2, "clean", Some("unclean")), (3, "unclean", ended)];
+        assert_eq!(whys("at-least-one", &cut_off, 0), told(false, "2 is cut off or dead"));
+        assert!(whys("at-least-one", &cut_off, 60_000).is_empty() && whys("at-most-one", &cut_off, 0).is_empty());
+        let now = 0;
+        let unknown = whys("at-least-one", &[(1, "first", ended), (3, "unclean", ended)], now);
+        assert_eq!(unknown, told(true, "the leader before 3 has not written down its term"));
+        assert!(whys("at-least-one", &[(1, "first", ended), (2, "clean", ended), (3, "clean", None)], now).is_empty());
+        let unsaid = whys("at-least-one", &[(1, "first", ended), (2, "clean", ended)], now);
+        assert!(unsaid.len() == 1 && unsaid[0].0 && unsaid[0].1.ends_with(&format!(": {may_run}")), "{unsaid:?}");
     }
 
     /// Cut off from the servers alone: its session is over, and with it its member and its candidate.

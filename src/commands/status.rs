@@ -7,7 +7,6 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::output::{Cell, Output, Tone, moment};
-use super::overdue::dies_in_time;
 use super::slot_state::contenders::{self, Contender};
 use super::slot_state::{self, SlotState, WhyNobody};
 use super::watch::View;
@@ -181,7 +180,7 @@ fn leader(slot: &SlotView, state: &SlotState, election: &ElectionView, output: &
 
 /// Under at-least-one the command may outlive its lease.
 fn overdue(slot: &SlotView, holder: &Holder, age: &str) -> String {
-    let is_dead = slot.lease.as_ref().is_some_and(|(lease, _)| dies_in_time(lease));
+    let is_dead = slot.lease.as_ref().is_some_and(|(lease, _)| lease.dies_in_time());
     let command = if is_dead { "not leading" } else { "its command may still run" };
     format!(
         "nobody: the lease of {0} is overdue by {age}, {command}; {0} is cut off, hung or gone: see its log",

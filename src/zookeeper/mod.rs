@@ -158,7 +158,9 @@ impl Election {
     /// Writes this term into the history soon.
     pub fn write_down(&self, term: Term) {
         let settings = &self.shared.settings;
-        self.publisher.write_down(Term { id: settings.id.clone(), host: settings.host.clone(), ..term });
+        let max_pause_ms = settings.max_pause.map(|pause| u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
+        let (id, host) = (settings.id.clone(), settings.host.clone());
+        self.publisher.write_down(Term { id, host, max_pause_ms, ..term });
     }
 
     /// What is known of the hosts that vouch for one another, as it changes. It outlives sessions.

@@ -23,6 +23,7 @@ pub(crate) fn settings() -> Settings {
         is_shared: false,
         recipe: Recipe::Sequential,
         guarantee: Guarantee::AtMostOne,
+        max_pause: None,
         leaders: 1,
         priority: 0,
         id: "host:1".to_owned(),

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::operator::{ctl, ctl_at, process};
 use super::{election, link, server};
-use crate::support::{Admin, Election, Running, wait};
+use crate::support::{Admin, Election, Running, Subject, wait};
 
 /// Hosts with these ids, in line in this order; the first one leads.
 fn hosts(election: &Election, ids: &[&str]) -> Vec<Running> {
@@ -260,6 +260,35 @@ fn a_leader_that_is_cut_off_is_not_taken_for_idle_before_its_lease_is_over() {
     election.until_candidates(1);
     wait::pass(wait::SETTLED);
     assert_eq!(election.diary.starts().len(), 1, "it comes back, and is still disabled");
+}
+
+/// Another one has taken over without a wait, and stops at the order: the first hears of neither.
+#[test]
+fn under_at_least_one_a_leader_that_is_cut_off_is_waited_for_though_the_record_is_free() {
+    let (election, link) = (election(), link());
+    let runs_on = |host: Subject| {
+        let host = host.option("--guarantee", "at-least-one").option("--max-pause", "60s");
+        host.witness(&election.diary, &[]).spawn()
+    };
+    let _first = runs_on(election.host_behind(&link, "a"));
+    election.diary.until_started(1);
+    let _second = runs_on(election.host("b").session_timeout("4s"));
+    election.until_candidates(2);
+    let history = election.path("history");
+    wait::until("it is written down", || election.admin.exists(&history));
+    link.stall();
+    election.diary.until_started(2);
+    let said = ctl(&["disable", &election.name, "--wait", "--timeout", "3s"]);
+    let sentence = "\na is cut off or dead; with --guarantee at-least-one its command may run until 20";
+    assert!(
+        said.code == 1 && said.output.contains(sentence) && said.output.ends_with(" (3s have passed)\n"),
+        "{said:?}"
+    );
+    assert!(election.diary.somebody_lives());
+    link.heal();
+    let said = ctl(&["disable", &election.name, "--wait"]);
+    assert!(said.code == 0 && said.output.ends_with("no command runs\n"), "{said:?}");
+    assert!(!election.diary.somebody_lives(), "it was said that no command runs");
 }
 
 /// It stands in line, its record says that it holds the lease, and it has given way.

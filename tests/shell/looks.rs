@@ -49,14 +49,14 @@ impl Desk {
         self.writes.send(Request::Multi(changes)).await.unwrap();
     }
 
-    /// `zk-leaderctl WORDS`: the status, and the object.
+    /// `zk-leaderctl WORDS`: the status, and the object, or the sentence of an error.
     async fn ask(&self, words: &[&str]) -> (u8, Value) {
         let options = ["zk-leaderctl", "--connect", "memory:1", "--json"];
         let typed = options.iter().chain(words).map(OsString::from);
         let asked = ctl::load(typed, &ProcessEnvironment::default()).expect("it is well typed");
         let asked = ctl::Asked { access: self.life.access(), ..asked };
         let (status, text) = self.process.task(commands::ask(&asked)).await;
-        (status, serde_json::from_str(&text).expect(&text))
+        (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
     }
 }
 
@@ -184,5 +184,41 @@ fn a_list_tells_who_took_over_while_it_was_made() {
         let ((status, said), ()) = tokio::join!(desk.ask(&["list"]), c_takes_over(&desk));
         let job = &said["elections"][0];
         assert_eq!((status, &job["leaders"], &job["state"]), (0, &json!(["c"]), &"led".into()), "{said:#}");
+    });
+}
+
+/// Under at-least-one it runs on, though another one has led meanwhile and released.
+#[test]
+fn a_command_that_outlives_its_term_is_waited_for_and_told() {
+    in_virtual_time(async {
+        let desk = Desk::new().await;
+        let free = json!({ "v": 1, "state": "free", "lease_ms": 15_000, "guarantee": "at-least-one", "token": 8,
+            "holder": { "id": "b", "host": "b", "pid": 1 } });
+        let first = json!({ "token": 7, "term": 1, "id": "a", "host": "a", "since": WALL_MS, "until": WALL_MS,
+            "takeover": "first", "ended": "unclean", "max_pause_ms": 60_000 });
+        let second = json!({ "token": 8, "term": 2, "id": "b", "host": "b", "since": WALL_MS, "takeover": "unclean",
+            "max_pause_ms": 60_000 });
+        let empty = ["", "/job", "/job/election", "/job/members", "/job/term"].iter();
+        let history = create("/job/history", &json!({ "v": 1, "terms": [first, second] }));
+        let changes = empty.map(|path| create(path, &Value::Null)).chain([create("/job/lease", &free), history]);
+        desk.write(changes.collect()).await;
+        let wait = ["--wait", "--timeout", "9s"];
+        let orders = [["disable", "job"], ["drain", "a"], ["enable", "job"]];
+        let outcomes = async || {
+            let mut outcomes = Vec::new();
+            for words in orders {
+                let (status, said) = desk.ask(&[&words[..], &wait].concat()).await;
+                outcomes.push((status, said["state"].as_str().unwrap_or_default().to_owned(), said["leads"].clone()));
+            }
+            outcomes
+        };
+        let outcome = |status: u8, state: &str, leads: Value| (status, state.to_owned(), leads);
+        let meanwhile =
+            [outcome(1, "running", Value::Null), outcome(1, "leading", json!(["job"])), outcome(2, "unknown", Value::Null)];
+        assert_eq!(outcomes().await, meanwhile, "the command of a may run, and b has ended its own");
+        sleep(Duration::from_secs(60)).await;
+        assert_eq!(desk.ask(&["drain", "a", "--wait"]).await.0, 2, "no host is called so any more");
+        let (status, said) = desk.ask(&["disable", "job", "--wait"]).await;
+        assert_eq!((status, &said["state"]), (0, &"idle".into()), "{said:#}");
     });
 }

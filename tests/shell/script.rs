@@ -214,6 +214,7 @@ impl Script {
             is_shared: false,
             recipe: self.recipe,
             guarantee: Guarantee::AtMostOne,
+            max_pause: None,
             leaders: self.leaders,
             priority: 0,
             id: format!("host{host}:{instance}"),

@@ -42,6 +42,7 @@ pub fn settings(connect: &str, instance: u64) -> Settings {
         is_shared: false,
         recipe: Recipe::Sequential,
         guarantee: Guarantee::AtMostOne,
+        max_pause: None,
         leaders: 1,
         priority: 0,
         id: format!("host{instance}:1"),

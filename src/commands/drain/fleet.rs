@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use super::leading::{leads, may_run_under};
 use super::{Drained, next, stopping};
 use crate::clock;
-use crate::commands::{CommandError, disable};
+use crate::commands::{CommandError, disable, slot_state};
 use crate::core::time::Sighting;
 use crate::zookeeper::admin::view::{self, Below, ElectionView};
 use crate::zookeeper::schema::control::remedy;
@@ -75,7 +75,15 @@ pub(super) async fn look(order: &Drained<'_>, seen_at: &mut Vec<(i64, Sighting)>
             fleet.unknown.push(name);
             continue;
         }
+        let outliving = slot_state::outliving(&seen, clock::time_of_day());
+        let outlives = outliving.into_iter().find(|command| command.may_be_on(host));
+        fleet.is_named |= outlives.is_some();
         let is_over = !leads(&seen, host, clock::now().observer, seen_at);
+        if let Some(command) = outlives.filter(|_| is_over) {
+            fleet.runs_out.push(format!("in {name}, {}", command.why));
+            fleet.led.push(name);
+            continue;
+        }
         if is_over && disable::first_unconfirmed(context, may_run_under(&seen, host)).await.is_none() {
             if next::leads_next(&seen, host) {
                 fleet.next.push(name);

@@ -15,7 +15,7 @@ use crate::zookeeper::admin::{AdminClient, AdminError, Facts, Znode};
 use crate::zookeeper::schema::candidate_name::{self, Names};
 use crate::zookeeper::schema::control::drain::{DRAINS, Drain};
 use crate::zookeeper::schema::control::{CONTROL, Orders};
-use crate::zookeeper::schema::history::{HISTORY, History};
+use crate::zookeeper::schema::history::{HISTORY, History, Term};
 use crate::zookeeper::schema::json::SchemaError;
 use crate::zookeeper::schema::lease::Lease;
 use crate::zookeeper::schema::member::{MEMBERS, Member};
@@ -78,6 +78,8 @@ pub struct ElectionView {
     pub foreign: Vec<String>,
     /// A candidate of another library beside our own znodes: who made the election meant to join another one.
     pub stranger: Option<String>,
+    /// The last terms, newest last: only under at-least-one, where a command may outlive its term.
+    pub terms: Vec<Term>,
     /// Znodes that could not be read.
     pub unreadable: Vec<Unreadable>,
 }
@@ -274,10 +276,14 @@ async fn look(client: &AdminClient, base: &str, children: &[String]) -> Result<E
     let recipe = leases().find_map(|(lease, _)| recipe::meaning(lease.recipe.as_deref()?));
     let elsewhere = leases().find_map(|(lease, _)| lease.election.clone().filter(|path| is_path(path)));
     let names = Names { recipe: recipe.unwrap_or_default(), is_shared: elsewhere.is_some() };
+    let is_outlived = leases().any(|(lease, _)| !lease.dies_in_time());
     let (directory, holders) = (elsewhere.unwrap_or_else(|| format!("{base}/election")), holders.collect::<Vec<_>>());
     (seen.line, seen.foreign) = queue(client, &directory, names, &holders).await?;
     (seen.directory, seen.is_shared) = (directory, names.is_shared);
     seen.members = members(client, base, &mut seen.unreadable).await?;
+    if is_outlived {
+        seen.terms = history(client, base).await?.and_then(Result::ok).unwrap_or_default().terms;
+    }
     let path = format!("{base}/{CONTROL}");
     if let Some(znode) = client.read(&path).await? {
         seen.orders_written = Some(znode.facts);

@@ -1,6 +1,7 @@
 //! The last terms in `<base>/history`, newest last: leader, start, end, and how the term ended.
 //!
-//! Times are of the hosts' own clocks and only for display; no decision rests on them.
+//! Times are of the hosts' own clocks and only for display; no decision of a host rests on them. What `zk-leaderctl` says of
+//! commands that may outlive their terms does: no other znode tells of them.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,6 +9,9 @@ use crate::zookeeper::schema::json::{self, SchemaError, VERSION};
 
 /// The name of the znode below the base.
 pub const HISTORY: &str = "history";
+
+/// How a term began, or ended, where the successor found the lease held.
+const UNCLEAN: &str = "unclean";
 
 /// How a term ended if its own host wrote no end and the successor found the lease free: its guard released it.
 const KILLED: &str = "killed, released";
@@ -43,6 +47,9 @@ pub struct Term {
     /// of a killed supervisor released the lease; `unclean` if its successor had to wait for the lease.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
+    /// Only under at-least-one: for how long without contact its command may run, whoever leads meanwhile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_pause_ms: Option<u64>,
 }
 
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug, Default)]
@@ -87,6 +94,18 @@ impl History {
 }
 
 impl Term {
+    /// Until when its command may run although a later term has begun; `None`: it does not. Its own host has not said that it has
+    /// ended, and nobody has found its lease free. Whoever took the lease over did so after the last contact.
+    pub fn outlives_until(&self, now: i64) -> Option<i64> {
+        let is_told = self.ended.as_ref().is_some_and(|ended| ended != UNCLEAN);
+        self.max_pause_ms.filter(|_| !is_told).map(|pause| later(self.until.unwrap_or(now), pause))
+    }
+
+    /// The same of the term before this one, which nobody has written down, if its pause is as long as ours.
+    pub fn outlived_until(&self) -> Option<i64> {
+        self.max_pause_ms.filter(|_| self.takeover == UNCLEAN && self.term > 1).map(|pause| later(self.since, pause))
+    }
+
     /// What the beginning of the next term in its slot tells of its end.
     fn end_at(&mut self, next: &mut Self) {
         let is_clean = next.takeover == "clean";
@@ -109,6 +128,10 @@ impl Term {
         self.ended = why.map(|why| format!("{why}{RELEASED_LATER}")).or(self.ended);
         self
     }
+}
+
+fn later(time: i64, pause: u64) -> i64 {
+    time.saturating_add(i64::try_from(pause).unwrap_or(i64::MAX))
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks like this")]
@@ -195,6 +218,27 @@ mod tests {
         }
         let ended: Vec<_> = history.terms.iter().map(|term| term.ended.is_some()).collect();
         assert_eq!(ended, [true, false, false]);
+    }
+
+    /// Under at-least-one; another one has taken over, and released since.
+    #[test]
+    fn a_command_outlives_its_term_for_its_pause_unless_its_end_is_known() {
+        let outlives = |pause, ended: Option<&str>, until| {
+            let ended = ended.map(str::to_owned);
+            Term { max_pause_ms: pause, until, ended, ..term(1) }.outlives_until(50)
+        };
+        assert_eq!(outlives(Some(9), Some("unclean"), Some(7)), Some(16));
+        assert_eq!(outlives(Some(9), None, None), Some(59), "the next leader has not written yet that it has begun");
+        for told in ["deposed, not released", "killed, released", "released", "own lease"] {
+            assert_eq!(outlives(Some(9), Some(told), Some(7)), None, "{told}");
+        }
+        assert_eq!(outlives(None, Some("unclean"), Some(7)), None, "it died with its lease");
+        assert_eq!(outlives(Some(u64::MAX), Some("unclean"), Some(7)), Some(i64::MAX));
+        let before_it = |term: i32, takeover: &str| {
+            Term { term, takeover: takeover.into(), since: 7, max_pause_ms: Some(9), ..Term::default() }
+                .outlived_until()
+        };
+        assert_eq!([before_it(2, "unclean"), before_it(2, "clean"), before_it(1, "unclean")], [Some(16), None, None]);
     }
 
     #[test]

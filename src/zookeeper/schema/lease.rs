@@ -259,6 +259,11 @@ impl Lease {
         self.state == State::Held
     }
 
+    /// Whether no command lives longer than its lease, or than the promises for it: under at-least-one it may.
+    pub fn dies_in_time(&self) -> bool {
+        self.guarantee.as_deref().is_some_and(|text| meaning_of_guarantee(text) == guarantee_text(Guarantee::AtMostOne))
+    }
+
     /// Who wrote it. `None`: it was never held, or is held and was made anew in place of one that was lost.
     pub fn known_holder(&self) -> Option<&Holder> {
         self.holder.as_ref().filter(|holder| !holder.id.is_empty())

@@ -33,6 +33,8 @@ pub struct Settings {
     pub is_shared: bool,
     pub recipe: Recipe,
     pub guarantee: Guarantee,
+    /// `--max-pause`; `None` under at-most-one.
+    pub max_pause: Option<Duration>,
     /// How many may lead at once, from 1 on.
     pub leaders: u16,
     /// Among waiting candidates, higher ones lead first.

@@ -318,3 +318,13 @@ proptest! {
         prop_assert!(record.lease > Duration::ZERO && record.lease <= LEASE_LONGEST);
     }
 }
+
+#[test]
+fn only_under_at_most_one_a_command_dies_in_time() {
+    let dies = |guarantee: &str| {
+        let record = format!(r#"{{"v":1,"state":"held","lease_ms":15000,"guarantee":"{guarantee}"}}"#);
+        Lease::read(record.as_bytes()).unwrap().dies_in_time()
+    };
+    assert!(dies("at-most-one") && dies("at-most-one, vouched"));
+    assert!(!dies("at-least-one") && !dies("at-most-two"));
+}
