@@ -185,7 +185,8 @@ fn holder_of(lease: &Lease) -> String {
 
 /// Why a command runs though no lease of ours is in force.
 fn runs_all_the_same(election: &ElectionView) -> Option<String> {
-    slot_state::outliving(election, clock::time_of_day()).into_iter().next().map(|command| command.why)
+    let outliving = slot_state::outliving(election, clock::time_of_day()).into_iter().next();
+    outliving.map(|command| command.why).or_else(|| slot_state::foreign_in_words(election))
 }
 
 /// Of slots whose leases are over as far as one server knows. A server that is cut off from the others answers reads for a

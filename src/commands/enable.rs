@@ -70,6 +70,9 @@ fn unfinished(context: &CommandContext<'_>, election: &ElectionView, limit: Dura
         let text = format!("whether a command runs is not known after {length}: {why}\n");
         return told(context, "unknown", NOT_KNOWN, text);
     }
+    if let Some(who) = slot_state::foreign_in_words(election) {
+        return told(context, "foreign", NOT_DONE, format!("none of our hosts leads after {length}: {who}\n"));
+    }
     let remedy = remedy::about_election("status", &election.base);
     let text = format!("no command runs after {length}; {remedy} tells why\n");
     told(context, "nobody-leads", NOT_DONE, text)

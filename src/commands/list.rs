@@ -100,20 +100,12 @@ fn closed_row(name: &str, columns: &[&str]) -> Vec<Cell> {
 
 /// The ids of those who lead, also of a contender of another library, whose host is not known.
 fn leading(election: &ElectionView) -> Vec<String> {
-    leaders(election).into_iter().map(|holder| holder.id).chain(foreign(election)).collect()
+    leaders(election).into_iter().map(|holder| holder.id).chain(slot_state::foreign(election)).collect()
 }
 
 /// Who leads of ours; with several slots, all of them.
 fn leaders(election: &ElectionView) -> Vec<Holder> {
     election.slots.iter().filter_map(|slot| slot_state::leader(slot, election)).collect()
-}
-
-/// The contender of another library that leads.
-fn foreign(election: &ElectionView) -> Option<String> {
-    election.slots.iter().find_map(|slot| match slot_state::of(slot, election) {
-        SlotState::Foreign { id } => Some(id),
-        _ => None,
-    })
 }
 
 fn state(election: &ElectionView) -> (&'static str, Tone) {
@@ -146,7 +138,7 @@ fn row(name: &str, election: &ElectionView, columns: &[&str], output: &Output) -
     };
     let cell = |column: &&str| match *column {
         "NAME" => Cell::new(name, Tone::Strong),
-        "LEADER" => Cell::from(foreign(election).unwrap_or_else(|| of_all(|holder| &holder.id))),
+        "LEADER" => Cell::from(slot_state::foreign(election).unwrap_or_else(|| of_all(|holder| &holder.id))),
         "HOST" => Cell::from(of_all(|holder| &holder.host)),
         "SINCE" if leaders.is_empty() => Cell::from("-"),
         "SINCE" => Cell::from(output.age(newest.changed_at)),

@@ -193,6 +193,19 @@ fn outliving_beside(lease: &Lease, present: Facts, terms: &[Term], now: i64) -> 
     outliving
 }
 
+/// The contender of another library that leads.
+pub(super) fn foreign(election: &ElectionView) -> Option<String> {
+    election.slots.iter().find_map(|slot| match of(slot, election) {
+        SlotState::Foreign { id } => Some(id),
+        _ => None,
+    })
+}
+
+/// The same, to whoever gives orders.
+pub(super) fn foreign_in_words(election: &ElectionView) -> Option<String> {
+    foreign(election).map(|id| format!("{id} leads, a contender of another library that hears no orders"))
+}
+
 /// The first in line, if it is a contender of another library: by its id, or else by its name.
 fn stranger(election: &ElectionView) -> Option<String> {
     let first = election.line.first().filter(|_| election.is_shared)?;

@@ -222,3 +222,27 @@ fn a_command_that_outlives_its_term_is_waited_for_and_told() {
         assert_eq!((status, &said["state"]), (0, &"idle".into()), "{said:#}");
     });
 }
+
+/// Of the contenders in a shared directory, one of another library is the first.
+#[test]
+fn no_operator_is_told_that_nothing_runs_while_a_contender_of_another_library_leads() {
+    in_virtual_time(async {
+        let desk = Desk::new().await;
+        let free = json!({ "v": 1, "state": "free", "lease_ms": 15_000, "guarantee": "at-most-one", "recipe": "curator-latch",
+            "election": "/zk-leader-run/latch" });
+        let first = format!("/latch/_c_{}-latch-0000000000", uuid::Uuid::nil());
+        let empty = ["", "/latch", &first, "/job", "/job/members", "/job/term"];
+        let changes = empty.iter().map(|path| create(path, &Value::Null)).chain([create("/job/lease", &free)]);
+        desk.write(changes.collect()).await;
+        let (status, said) = desk.ask(&["status", "job"]).await;
+        assert_eq!((status, &said["slots"][0]["state"]), (0, &"foreign".into()), "{said:#}");
+        let (status, said) = desk.ask(&["disable", "job", "--wait", "--timeout", "3s"]).await;
+        assert_eq!((status, &said["state"]), (1, &"running".into()), "{said:#}");
+        let (status, said) = desk.ask(&["enable", "job", "--wait", "--timeout", "3s"]).await;
+        assert_eq!((status, &said["state"]), (1, &"foreign".into()), "{said:#}");
+        let gone = Operation::Delete { path: format!("/zk-leader-run{first}"), version: None };
+        desk.write(vec![gone]).await;
+        let (status, said) = desk.ask(&["disable", "job", "--wait"]).await;
+        assert_eq!((status, &said["state"]), (0, &"idle".into()), "{said:#}");
+    });
+}
