@@ -149,6 +149,9 @@ fn why_not_idle(slot: &SlotView, election: &ElectionView) -> (String, Option<Hol
         );
         return (sentence, None);
     };
+    if let Some(sentence) = slot_state::ran_out_in_words(slot) {
+        return (sentence, None);
+    }
     let id = holder_of(lease);
     let length = words::length(lease.longest());
     let stopping = slot_state::stopping(slot, election);
@@ -158,7 +161,7 @@ fn why_not_idle(slot: &SlotView, election: &ElectionView) -> (String, Option<Hol
             return (format!("no command runs under {id}; {whose} must run out, within {length}"), None);
         }
         SlotState::CutOff { why } => return (why, None),
-        SlotState::Nobody { .. } | SlotState::Overdue { .. } => {
+        SlotState::Nobody { .. } => {
             let whose = Whose::of(lease);
             let sentence = format!("{id} is gone; {whose} must run out, within {length}");
             if whose == Whose::Before {
@@ -299,6 +302,28 @@ mod tests {
         let (doing, holder) = why_not_idle(&election.slots[0], &election);
         assert_eq!(doing, "a is cut off or dead; with --vouch its command may run until 2026-11-21 02:01:00 UTC");
         assert_eq!(unfinished(&doing, holder, Duration::from_secs(3)), format!("{doing} (3s have passed)"));
+    }
+
+    /// `status` says the same of it, by the same clocks.
+    #[test]
+    fn of_a_lease_that_has_run_out_it_is_said_when_and_why_it_is_waited_for_all_the_same() {
+        let said = |rest: &str| {
+            let record = format!(r#"{{"v":1,"state":"held","lease_ms":15000{rest}}}"#);
+            let lease = Some((Lease::read(record.as_bytes()).unwrap(), Facts::default()));
+            let slot = SlotView { lease, overdue_since: Some(1_795_226_460_000), ..SlotView::default() };
+            let election = ElectionView { slots: vec![slot], ..ElectionView::default() };
+            let (doing, holder) = why_not_idle(&election.slots[0], &election);
+            assert_eq!(holder, None, "it is not told to stop");
+            doing
+        };
+        let (end, a) = ("ran out at 2026-11-21 02:01:00 UTC", r#","holder":{"id":"a","host":"h","pid":1}"#);
+        let watched = format!("{end}; to be sure that nobody renews it, it is watched for 15s");
+        let at_most = r#","guarantee":"at-most-one""#;
+        assert_eq!(said(&format!("{at_most}{a}")), format!("the lease of a {watched}"));
+        assert_eq!(said(&format!(r#"{at_most}{a},"waiting_on":5"#)), format!("the lease before that of a {watched}"));
+        assert_eq!(said(at_most), format!("the lease of an unknown holder {watched}"));
+        let at_least = said(&format!(r#","guarantee":"at-least-one"{a}"#));
+        assert_eq!(at_least, format!("the lease of a {end}, and its command may still run"));
     }
 
     /// A command that lives on promises is not renewed, and runs.

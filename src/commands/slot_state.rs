@@ -9,6 +9,7 @@ mod why_nobody;
 
 pub(super) use why_nobody::{Whose, WhyNobody};
 
+use crate::observe::words;
 use crate::zookeeper::admin::Facts;
 use crate::zookeeper::admin::view::{Candidate, ElectionView, SlotView};
 use crate::zookeeper::schema::control::moment::moment;
@@ -107,6 +108,22 @@ fn cut_off(id: &str, lease: &Lease, written: &Facts) -> String {
 /// Until when a command may run under a record that is not written again, by `ZooKeeper`'s clock.
 pub(super) fn longest_until(lease: &Lease, written: &Facts) -> i64 {
     written.changed_at.saturating_add(i64::try_from(lease.longest().as_millis()).unwrap_or(i64::MAX))
+}
+
+/// Of a lease that has run out by the clocks of the servers and of this host, which may differ.
+pub(super) fn ran_out_in_words(slot: &SlotView) -> Option<String> {
+    let (since, (lease, _)) = (moment(slot.overdue_since?), slot.lease.as_ref()?);
+    let whose = lease.known_holder().map_or("an unknown holder", |holder| holder.id.as_str());
+    let which = match Whose::of(lease) {
+        Whose::Its => format!("the lease of {whose}"),
+        Whose::Before => format!("the lease before that of {whose}"),
+    };
+    let length = words::length(lease.longest());
+    Some(if lease.dies_in_time() {
+        format!("{which} ran out at {since}; to be sure that nobody renews it, it is watched for {length}")
+    } else {
+        format!("{which} ran out at {since}, and its command may still run")
+    })
 }
 
 /// Of a holder that waits.

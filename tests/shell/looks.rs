@@ -214,7 +214,7 @@ fn a_command_that_outlives_its_term_is_waited_for_and_told() {
         };
         let outcome = |status: u8, state: &str, leads: Value| (status, state.to_owned(), leads);
         let meanwhile =
-            [outcome(1, "running", Value::Null), outcome(1, "leading", json!(["job"])), outcome(2, "unknown", Value::Null)];
+            [outcome(1, "running", Value::Null), outcome(1, "unknown", json!([])), outcome(2, "unknown", Value::Null)];
         assert_eq!(outcomes().await, meanwhile, "the command of a may run, and b has ended its own");
         sleep(Duration::from_secs(60)).await;
         assert_eq!(desk.ask(&["drain", "a", "--wait"]).await.0, 2, "no host is called so any more");
@@ -244,5 +244,31 @@ fn no_operator_is_told_that_nothing_runs_while_a_contender_of_another_library_le
         desk.write(vec![gone]).await;
         let (status, said) = desk.ask(&["disable", "job", "--wait"]).await;
         assert_eq!((status, &said["state"]), (0, &"idle".into()), "{said:#}");
+    });
+}
+
+/// It has only ever followed; whoever led may be cut off.
+#[test]
+fn behind_a_record_that_was_lost_a_host_is_drained_when_its_time_is_over_and_is_not_said_to_lead() {
+    in_virtual_time(async {
+        let desk = Desk::new().await;
+        let mut record = held_by("a");
+        (record["holder"], record["leaders"]) = (Value::Null, 1.into());
+        let mut follower = member("c");
+        (follower["role"], follower["phase"]) = ("follower".into(), "following".into());
+        follower["eligible"] = false.into();
+        let empty = ["", "/job", "/job/election", "/job/members", "/job/term"].iter();
+        let changes = empty.map(|path| create(path, &Value::Null));
+        let rest = [create("/job/lease", &record), create("/job/members/c", &follower)];
+        desk.write(changes.chain(rest).collect()).await;
+        let drain = async |timeout: &str| {
+            let (status, said) = desk.ask(&["drain", "c", "--wait", "--timeout", timeout]).await;
+            (status, said["state"].clone(), said["leads"].clone(), said["not_known_in"].clone())
+        };
+        let (nothing, job) = (json!([]), json!(["job"]));
+        assert_eq!(drain("2s").await, (1, "unknown".into(), nothing.clone(), job.clone()));
+        sleep(Duration::from_secs(20)).await;
+        assert_eq!(drain("2s").await, (1, "unknown".into(), nothing.clone(), job), "the clocks may differ");
+        assert_eq!(drain("60s").await, (0, "idle".into(), nothing.clone(), nothing));
     });
 }

@@ -4,10 +4,10 @@
 
 use std::collections::BTreeSet;
 
-use super::leading::{leads, may_run_under};
+use super::leading::{leads, may_run_under, why_not_known};
 use super::{Drained, next, stopping};
 use crate::clock;
-use crate::commands::{CommandError, disable, slot_state};
+use crate::commands::{CommandError, disable, overdue, slot_state};
 use crate::core::time::Sighting;
 use crate::zookeeper::admin::view::{self, Below, ElectionView};
 use crate::zookeeper::schema::control::remedy;
@@ -35,6 +35,8 @@ pub(super) struct Fleet {
     pub runs_out: Vec<String>,
     /// The lease records of these cannot be read, so that it may lead them.
     pub unknown: Vec<String>,
+    /// Nobody knows whether it leads these, and why.
+    pub perhaps: Vec<(String, String)>,
     /// It will lead these next: whoever leads them now gives way, and nobody else could.
     pub next: Vec<String>,
     /// It leads these, has heard of the drain, and nobody else could.
@@ -55,6 +57,48 @@ impl Fleet {
         let mut last = leases.filter(|lease| lease.is_held()).filter_map(Lease::last_to_run);
         self.is_named |= last.any(|leader| leader.host == host);
     }
+
+    /// Where this election belongs.
+    async fn place(
+        &mut self,
+        order: &Drained<'_>,
+        name: String,
+        seen: &ElectionView,
+        seen_at: &mut Vec<(i64, Sighting)>,
+    ) {
+        let Drained { context, host, .. } = order;
+        let members = || seen.members.values().map(|(member, _)| member);
+        self.note_hosts(seen, host);
+        if seen.slots.iter().any(|slot| slot.lease.is_none() && !seen.was_never_led(slot)) {
+            return self.unknown.push(name);
+        }
+        let outliving = slot_state::outliving(seen, clock::time_of_day());
+        let outlives = outliving.into_iter().find(|command| command.may_be_on(host));
+        let is_over = !leads(seen, host, clock::now().observer, seen_at);
+        if let Some(command) = outlives.filter(|_| is_over) {
+            return self.perhaps.push((name, command.why));
+        }
+        if is_over && disable::first_unconfirmed(context, may_run_under(seen, host)).await.is_none() {
+            if next::leads_next(seen, host) {
+                self.next.push(name);
+            }
+            return;
+        }
+        if let Some(why) = why_not_known(seen, host).filter(|_| !stopping::stops(seen, host)) {
+            return self.perhaps.push((name, why));
+        }
+        let mut own = members().filter(|member| member.host == *host).peekable();
+        // A host that is gone hears nothing.
+        let has_heard = own.peek().is_some() && own.all(|member| member.drained);
+        let is_alone = !order.drain.force && !members().any(|member| member.can_replace(host));
+        if is_alone && has_heard {
+            return self.stays.push(name);
+        }
+        self.stopping.extend(stopping::stops(seen, host).then(|| name.clone()));
+        self.lets_end.extend((!order.drain.force && stopping::lets_end(seen, host)).then(|| name.clone()));
+        self.runs_out.extend(stopping::runs_out(seen, host).map(|why| format!("in {name}, {why}")));
+        self.led.push(name);
+    }
 }
 
 /// The records that were seen, with the first time of each, are kept from one look to the next.
@@ -65,43 +109,12 @@ pub(super) async fn look(order: &Drained<'_>, seen_at: &mut Vec<(i64, Sighting)>
         return Err(CommandError::not_known(format!("{root}{chroot} does not exist; is it another path or ensemble?")));
     };
     refuse_one_election(&all, order)?;
-    let (mut fleet, found) = (Fleet::default(), view::all(&context.client, root, all.names).await?);
+    let (mut fleet, mut found) = (Fleet::default(), view::all(&context.client, root, all.names).await?);
+    overdue::mark(context, found.elections.iter_mut().map(|(_, seen)| seen)).await?;
     fleet.closed.extend(all.closed.into_iter().chain(found.closed));
     fleet.elections = found.elections.len() + fleet.closed.len();
     for (name, seen) in found.elections {
-        let members = || seen.members.values().map(|(member, _)| member);
-        fleet.note_hosts(&seen, host);
-        if seen.slots.iter().any(|slot| slot.lease.is_none() && !seen.was_never_led(slot)) {
-            fleet.unknown.push(name);
-            continue;
-        }
-        let outliving = slot_state::outliving(&seen, clock::time_of_day());
-        let outlives = outliving.into_iter().find(|command| command.may_be_on(host));
-        fleet.is_named |= outlives.is_some();
-        let is_over = !leads(&seen, host, clock::now().observer, seen_at);
-        if let Some(command) = outlives.filter(|_| is_over) {
-            fleet.runs_out.push(format!("in {name}, {}", command.why));
-            fleet.led.push(name);
-            continue;
-        }
-        if is_over && disable::first_unconfirmed(context, may_run_under(&seen, host)).await.is_none() {
-            if next::leads_next(&seen, host) {
-                fleet.next.push(name);
-            }
-            continue;
-        }
-        let mut own = members().filter(|member| member.host == *host).peekable();
-        // A host that is gone hears nothing.
-        let has_heard = own.peek().is_some() && own.all(|member| member.drained);
-        let is_alone = !order.drain.force && !members().any(|member| member.can_replace(host));
-        if is_alone && has_heard {
-            fleet.stays.push(name);
-            continue;
-        }
-        fleet.stopping.extend(stopping::stops(&seen, host).then(|| name.clone()));
-        fleet.lets_end.extend((!order.drain.force && stopping::lets_end(&seen, host)).then(|| name.clone()));
-        fleet.runs_out.extend(stopping::runs_out(&seen, host).map(|why| format!("in {name}, {why}")));
-        fleet.led.push(name);
+        fleet.place(order, name, &seen, seen_at).await;
     }
     Ok(fleet)
 }

@@ -1,6 +1,7 @@
 //! Whether a host leads an election, so that its command may run there.
 
-use crate::commands::{disable, slot_state};
+use crate::commands::disable;
+use crate::commands::slot_state::{self, SlotState};
 use crate::core::time::Sighting;
 use crate::zookeeper::admin::view::{ElectionView, SlotView};
 use crate::zookeeper::schema::lease::Lease;
@@ -23,6 +24,20 @@ pub(super) fn may_run_under<'a>(election: &'a ElectionView, host: &'a str) -> im
     let is_concerned =
         move |slot: &&SlotView| lives_on(host, slot, election) || slot.lease.as_ref().is_some_and(may_run);
     election.slots.iter().filter(is_concerned)
+}
+
+/// Why nobody knows whether it leads where a command may run on it: its lease has run out by the clocks, or the record, made anew,
+/// does not say whose command may run.
+pub(super) fn why_not_known(election: &ElectionView, host: &str) -> Option<String> {
+    let why = |slot: &SlotView| {
+        let is_told = slot.lease.as_ref().is_some_and(|(lease, _)| lease.last_to_run().is_some());
+        slot_state::ran_out_in_words(slot).or_else(|| match slot_state::of(slot, election) {
+            SlotState::CutOff { why } if !is_told => Some(why),
+            _ => None,
+        })
+    };
+    let whys: Option<Vec<_>> = may_run_under(election, host).map(why).collect();
+    whys?.into_iter().next()
 }
 
 fn lives_on(host: &str, slot: &SlotView, election: &ElectionView) -> bool {

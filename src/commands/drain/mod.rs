@@ -110,6 +110,8 @@ async fn until_it_leads_none(
             return Ok(Step::Done(Ok(told(order, &fleet, "undrained", NOT_DONE, text))));
         }
         is_known |= fleet.shared > 0 || fleet.is_named || !fleet.closed.is_empty();
+        // Whoever led there is not known.
+        is_known |= !fleet.unknown.is_empty() || !fleet.perhaps.is_empty();
         if !is_known {
             let unknown = CommandError::not_known(report::nobody_of_that_name(order, &fleet)).called("no-such-host");
             if patience.passed() < LINES_UP_WITHIN.min(limit / 2) {
@@ -118,11 +120,13 @@ async fn until_it_leads_none(
             order.context.standing.take();
             return Err(unknown);
         }
-        if fleet.led.is_empty() && fleet.unknown.is_empty() && fleet.next.is_empty() {
+        let may_lead = !fleet.led.is_empty() || !fleet.next.is_empty();
+        if !may_lead && fleet.unknown.is_empty() && fleet.perhaps.is_empty() {
             return Ok(Step::Done(Ok(settled(order, &fleet, &before.closed))));
         }
         progress.tell(&report::waits_for(order.host, &fleet));
-        Ok(Step::NotYet(Ok(told(order, &fleet, "leading", NOT_DONE, report::unfinished(order, &fleet, limit)))))
+        let state = if may_lead { "leading" } else { "unknown" };
+        Ok(Step::NotYet(Ok(told(order, &fleet, state, NOT_DONE, report::unfinished(order, &fleet, limit)))))
     })
     .await?
 }
@@ -224,6 +228,7 @@ fn told(order: &Drained<'_>, fleet: &Fleet, state: &str, status: u8, text: Strin
                 "leads_next": fleet.next,
                 "only_candidate_in": fleet.stays,
                 "lease_unreadable_in": fleet.unknown,
+                "not_known_in": fleet.perhaps.iter().map(|(name, _)| name).collect::<Vec<_>>(),
                 "no_permission_in": fleet.closed,
             });
             order.context.output.object(&object)

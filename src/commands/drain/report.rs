@@ -38,7 +38,10 @@ fn may_lead(host: &str, fleet: &Fleet) -> String {
             "{who} may lead {names}, whose lease record is missing or cannot be read (zk-leaderctl doctor says why)"
         )
     });
-    [led, next, unknown].into_iter().flatten().collect::<Vec<_>>().join("; ")
+    let who = if unknown.is_some() { "it".to_owned() } else { who };
+    let perhaps: Vec<_> = fleet.perhaps.iter().map(|(name, why)| format!("{name} ({why})")).collect();
+    let perhaps = part(&perhaps, &|names| format!("{who} may lead {names}"));
+    [led, next, unknown, perhaps].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// No wait opens them.
@@ -50,7 +53,9 @@ pub(super) fn closed(host: &str, fleet: &Fleet) -> String {
 pub(super) fn unfinished(order: &Drained<'_>, fleet: &Fleet, limit: Duration) -> String {
     let (what, length) = (may_lead(order.host, fleet), words::length(limit));
     if fleet.led.is_empty() && fleet.unknown.is_empty() {
-        return format!("{what} ({length} have passed); {}\n", remedy_for_the_only_one(order));
+        let remedy = remedy_for_the_only_one(order);
+        let remedy = if fleet.next.is_empty() { String::new() } else { format!("; {remedy}") };
+        return format!("{what} ({length} have passed){remedy}\n");
     }
     let forced = order.drain.forced(order.host, order.root);
     let why = why_not_yet(fleet, &forced);
@@ -102,6 +107,13 @@ mod tests {
         let unknown = "it may lead x, whose lease record is missing or cannot be read (zk-leaderctl doctor says why)";
         assert_eq!(waits_for("db1", &fleet(&[])), format!("db1 is drained; {unknown}"));
         assert_eq!(waits_for("db1", &fleet(&["a"])), format!("db1 still leads a; {unknown}"));
+    }
+
+    /// A host that has only ever followed, say.
+    #[test]
+    fn a_host_of_which_nobody_knows_whether_it_leads_is_not_said_to_lead() {
+        let perhaps = vec![("x".to_owned(), "W".to_owned())];
+        assert_eq!(waits_for("db1", &Fleet { perhaps, ..Fleet::default() }), "db1 is drained; it may lead x (W)");
     }
 
     #[test]
