@@ -193,6 +193,31 @@ fn a_disabled_election_and_a_free_lease_that_nobody_takes_are_told() {
 }
 
 #[test]
+fn a_free_lease_that_no_host_may_take_is_told_unless_one_may_by_then() {
+    let election = election();
+    election.prepare();
+    election.admin.create_all(&election.path("members"));
+    let barred = |id: &str, why: &str| {
+        format!(
+            r#"{{"v":1,"id":"{id}","host":"{id}","pid":1,"role":"follower","phase":"following","why_not":["{why}"]}}"#
+        )
+    };
+    let b = election.path("members/b");
+    election.admin.create(&election.path("members/a"), &barred("a", "unhealthy"));
+    election.admin.create(&b, &barred("b", "drained"));
+    let begin = "the lease is free, and no host may be elected: a (unhealthy), b (";
+    let undrain = format!("{begin}drained); zk-leaderctl undrain b lets that host lead");
+    assert_eq!(complaints(&election), (1, vec![undrain]));
+    election.admin.set(&b, &barred("b", "makes room for a handover"));
+    let mend = format!("{begin}makes room for a handover); see their logs, and mend it on one of them");
+    assert_eq!(complaints(&election), (1, vec![mend]));
+    election
+        .admin
+        .set(&b, r#"{"v":1,"id":"b","host":"b","pid":1,"role":"follower","phase":"following","eligible":true}"#);
+    assert_eq!(complaints(&election), (0, vec![]), "it may line up");
+}
+
+#[test]
 fn a_leader_that_hangs_is_told() {
     let election = election();
     let host = election.host("a").session_timeout("8s").spawn();

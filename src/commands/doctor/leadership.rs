@@ -1,4 +1,4 @@
-//! Checks leadership: an order that forbids it, a leader that does not renew, a free lease that is not taken.
+//! Checks leadership: an order that forbids it, a leader that does not renew, a free lease that is not taken, or that nobody may take.
 //!
 //! Never: a finding that a second look contradicts.
 
@@ -12,6 +12,7 @@ use crate::observe::words;
 use crate::zookeeper::admin::view::{ElectionView, SlotView};
 use crate::zookeeper::schema::control::moment::moment;
 use crate::zookeeper::schema::control::remedy;
+use crate::zookeeper::schema::member::{DRAINED, Member};
 
 pub(super) async fn findings(
     context: &CommandContext<'_>,
@@ -24,12 +25,39 @@ pub(super) async fn findings(
         return Ok(vec![advice("election", text)]);
     }
     let now = clock::time_of_day();
-    let suspects: Vec<_> =
-        election.slots.iter().filter(|slot| is_late(slot, election, now) || is_not_taken(slot, election)).collect();
+    let nobody_may = nobody_may_lead(election).is_some();
+    let is_suspect =
+        |slot: &&SlotView| is_late(slot, election, now) || is_not_taken(slot, election) || nobody_may && is_free(slot);
+    let suspects: Vec<_> = election.slots.iter().filter(is_suspect).collect();
     let unchanged = overdue::watch(context, &suspects).await?;
     let stuck = suspects.into_iter().zip(unchanged).filter(|(_, is_unchanged)| *is_unchanged);
     let lost = election.slots.iter().filter_map(|slot| lost_record(slot, &election.base));
-    Ok(lost.chain(stuck.filter_map(|(slot, _)| complaint(slot, election, now))).collect())
+    let mut findings: Vec<_> = lost.chain(stuck.filter_map(|(slot, _)| complaint(slot, election, now))).collect();
+    if nobody_may {
+        // Somebody may lead by now.
+        findings.extend(nobody_may_lead(&context.election().await?));
+    }
+    Ok(findings)
+}
+
+/// Members are there, and a free lease, and each of them says why it may not be elected.
+fn nobody_may_lead(election: &ElectionView) -> Option<Finding> {
+    let members: Vec<_> = election.members.values().map(|(member, _)| member).collect();
+    let is_barred = |member: &&Member| !member.eligible || !member.why_not.is_empty();
+    let is_stuck = election.line.is_empty() && election.slots.iter().any(is_free) && !members.is_empty();
+    if !is_stuck || !members.iter().all(is_barred) {
+        return None;
+    }
+    let (root, _) = election.base.rsplit_once('/')?;
+    let undrain =
+        |member: &&Member| (member.why_not == [DRAINED]).then(|| remedy::about_host("undrain", &member.host, root));
+    let remedy = members.iter().find_map(undrain).map_or_else(
+        || "see their logs, and mend it on one of them".to_owned(),
+        |undrain| format!("{undrain} lets that host lead"),
+    );
+    let why = |member: &&Member| format!("{} ({})", member.id, member.why_not.join(", "));
+    let whys = members.iter().map(why).collect::<Vec<_>>().join(", ");
+    Some(wrong("leader", format!("the lease is free, and no host may be elected: {whys}; {remedy}")))
 }
 
 /// A record that was lost and made anew. If somebody led, perhaps only cut off from the servers, its command may run for as long as
@@ -81,8 +109,11 @@ fn is_late(slot: &SlotView, election: &ElectionView, now: i64) -> bool {
 
 /// In a shared election the first in line may be a contender of another library.
 fn is_not_taken(slot: &SlotView, election: &ElectionView) -> bool {
-    let is_free = slot.lease.as_ref().is_some_and(|(lease, _)| !lease.is_held());
-    is_free && !election.is_shared && first(election).is_some()
+    is_free(slot) && !election.is_shared && first(election).is_some()
+}
+
+fn is_free(slot: &SlotView) -> bool {
+    slot.lease.as_ref().is_some_and(|(lease, _)| !lease.is_held())
 }
 
 fn first(election: &ElectionView) -> Option<&str> {

@@ -103,7 +103,7 @@ impl Fleet {
 
 /// The records that were seen, with the first time of each, are kept from one look to the next.
 pub(super) async fn look(order: &Drained<'_>, seen_at: &mut Vec<(i64, Sighting)>) -> Result<Fleet, CommandError> {
-    let Drained { context, root, host, .. } = order;
+    let Drained { context, root, .. } = order;
     let Some(all) = view::elections(&context.client, root).await? else {
         let chroot = context.in_chroot();
         return Err(CommandError::not_known(format!("{root}{chroot} does not exist; is it another path or ensemble?")));
