@@ -272,3 +272,30 @@ fn behind_a_record_that_was_lost_a_host_is_drained_when_its_time_is_over_and_is_
         assert_eq!(drain("60s").await, (0, "idle".into(), nothing.clone(), nothing));
     });
 }
+
+/// Whoever led is cut off, and nobody is there to make it anew.
+#[test]
+fn an_election_without_its_record_is_one_and_its_command_may_run() {
+    for lost in [&["/job/lease"][..], &["/job/lease", "/job/term"]] {
+        in_virtual_time(async {
+            let desk = Desk::new().await;
+            let all = ["", "/job", "/job/election", "/job/members", "/job/history", "/job/term"];
+            let changes = all.iter().filter(|path| !lost.contains(path)).map(|path| create(path, &Value::Null));
+            desk.write(changes.collect()).await;
+            if !lost.contains(&"/job/term") {
+                desk.write(vec![set("/term", &Value::Null)]).await;
+            }
+            let (status, said) = desk.ask(&["status", "job"]).await;
+            assert_eq!((status, &said["slots"][0]["state"]), (2, &"unknown".into()), "{said:#}");
+            let (status, said) = desk.ask(&["list"]).await;
+            assert_eq!((status, &said["elections"][0]["state"]), (0, &"unknown".into()), "{said:#}");
+            let (status, said) = desk.ask(&["drain", "a", "--wait", "--timeout", "2s"]).await;
+            let told = (status, &said["state"], &said["lease_unreadable_in"]);
+            assert_eq!(told, (1, &"unknown".into(), &json!(["job"])), "{said:#}");
+            // Orders are written on condition of the term.
+            let (status, said) = desk.ask(&["disable", "job", "--wait", "--timeout", "2s"]).await;
+            let is_told = said.as_str().is_some_and(|said| said.contains("change the orders all the time"));
+            assert!(status == 1 && said["state"] == "running" || status == 2 && is_told, "{said:#}");
+        });
+    }
+}

@@ -19,6 +19,7 @@ use crate::zookeeper::schema::history::{HISTORY, History, Term};
 use crate::zookeeper::schema::json::SchemaError;
 use crate::zookeeper::schema::lease::Lease;
 use crate::zookeeper::schema::member::{MEMBERS, Member};
+use crate::zookeeper::schema::paths::LAYOUT;
 use crate::zookeeper::schema::queue;
 use crate::zookeeper::schema::recipe;
 
@@ -114,17 +115,20 @@ impl ElectionView {
         self.unreadable.iter().any(|unreadable| unreadable.path == path)
     }
 
-    /// Whether the record of this slot is not there, and none was needed yet. Else a record that is missing is lost.
+    /// Whether the record of this slot is not there, and none was needed yet. Else a record that is missing is lost; so it is where the
+    /// term is missing, too.
     pub fn was_never_led(&self, slot: &SlotView) -> bool {
         let is_there = slot.lease.is_some() || self.is_unreadable(&slot.lease_path());
-        !is_there && slot.term.is_none_or(|term| term.version == 0)
+        !is_there && slot.term.is_some_and(|term| term.version == 0)
     }
 }
 
-/// Whether these are the children of an election's base.
+/// Whether these are the children of an election's base. A record or a term that was lost leaves others of our znodes; one or two of
+/// these names may be anybody's.
 fn is_election(children: &[String]) -> bool {
+    const CERTAIN: usize = 3;
     let has = |name: &str| children.iter().any(|child| child == name);
-    has("lease") && has("term") || has("slots")
+    has("lease") && has("term") || has("slots") || LAYOUT.iter().filter(|name| has(name)).count() >= CERTAIN
 }
 
 /// The children of a root.
@@ -451,6 +455,22 @@ mod tests {
         assert_eq!(id_of(b"host:1"), "host:1");
         assert_eq!(id_of(br#"{"v":1,"id":"host:1","nonce":"x"}"#), "host:1");
         assert_eq!(id_of(b"\xff{"), "\u{fffd}{");
+    }
+
+    #[test]
+    fn an_election_that_has_lost_its_record_is_one_and_a_directory_of_others_is_none() {
+        let is_election = |names: &str| super::is_election(&names.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        for names in
+            ["lease term", "slots", "term election members", "term members history", "election members history"]
+        {
+            assert!(is_election(names), "{names}");
+        }
+        let latch = "_c_9f1b-latch-0000000000 _c_9f1c-latch-0000000001 history members";
+        for names in
+            ["", "election", "term election", "lease members", "election members", "nightly weekly drains", latch]
+        {
+            assert!(!is_election(names), "{names}");
+        }
     }
 
     #[test]
