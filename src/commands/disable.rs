@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::orders::following::{self, Given, Step, gone};
 use super::orders::replacing::Present;
-use super::orders::{Patience, Progress, change};
+use super::orders::{self, Patience, Progress};
 use super::slot_state::{self, SlotState, Whose, WhyNobody};
 use super::{Answer, CommandContext, CommandError};
 use crate::clock;
@@ -60,7 +60,10 @@ async fn give(
     order: &Disabled,
 ) -> Result<Option<Present>, CommandError> {
     let (remedy, mut outcome) = (remedy::about_election("enable", &election.base), Ok(None));
-    change(context, election, |orders| {
+    let status = remedy::about_election("status", &election.base);
+    let may_stand =
+        format!("the election may be disabled by now: {status} tells whether it is, and {remedy} takes it back");
+    orders::give(context, election, &may_stand, |orders| {
         let present = orders.in_force(clock::time_of_day()).disabled.as_ref().map(Present::disabled);
         let refusal = present.as_ref().map_or(Ok(()), |present| present.gives_way(order.lasts(), false, &remedy));
         if refusal.is_ok() {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::disable::{DONE, NOT_DONE, told};
 use super::orders::following::{self, Step};
 use super::orders::replacing::Present;
-use super::orders::{Patience, Progress, change};
+use super::orders::{self, Patience, Progress};
 use super::slot_state::{self, SlotState, WhyNobody};
 use super::{Answer, CommandContext, CommandError, NOT_KNOWN};
 use crate::clock;
@@ -26,11 +26,12 @@ pub(super) async fn answer(context: &CommandContext<'_>, wait: Option<Duration>)
         }
         None => "was not disabled".to_owned(),
     };
-    change(context, &election, |orders| orders.disabled = None).await?;
+    let status = remedy::about_election("status", &election.base);
+    let may_stand = format!("the election may be enabled by now: {status} tells whether it is");
+    orders::give(context, &election, &may_stand, |orders| orders.disabled = None).await?;
     let mut progress = Progress::new(context.output.format);
     progress.tell(&format!("{} {done}", election.base));
     let Some(limit) = wait else { return Ok(told(context, "enabled", DONE, String::new())) };
-    let status = remedy::about_election("status", &election.base);
     context.stands(format!("the election stays enabled; {status} tells who leads"));
     until_one_runs(context, limit, &mut progress).await
 }

@@ -11,13 +11,15 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
+use self::following::may_pass;
+
 use super::{CommandContext, CommandError};
 use crate::clock;
 use crate::config::ctl::OutputFormat;
 use crate::core::time::Timestamp;
 use crate::observe::words::printable;
-use crate::zookeeper::admin::Written;
 use crate::zookeeper::admin::view::ElectionView;
+use crate::zookeeper::admin::{AdminError, Written};
 use crate::zookeeper::schema::control::{CONTROL, Orders};
 use crate::zookeeper::schema::json::SchemaError;
 
@@ -27,10 +29,50 @@ const TRIES: usize = 10;
 /// Between two looks at what becomes of an order.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Changes the orders. Unreadable orders are void, and are replaced.
+/// Writes an order. From then on it may stand, which is told to whoever ends without an answer.
+pub(super) async fn sent(
+    context: &CommandContext<'_>,
+    may_stand: &str,
+    write: impl Future<Output = Result<Written, AdminError>>,
+) -> Result<Written, CommandError> {
+    context.stands(may_stand);
+    let outcome = write.await.map_err(CommandError::from);
+    if !matches!(outcome, Ok(Written::Done)) {
+        context.standing.take();
+    }
+    outcome.map_err(|failure| {
+        if !may_pass(&failure) {
+            return failure;
+        }
+        let sentence = format!("{}; {may_stand}", failure.sentence.trim_end_matches("; try again"));
+        CommandError { sentence, ..failure }
+    })
+}
+
+/// Changes the orders. `may_stand` is told if no answer comes.
+pub(super) async fn give(
+    context: &CommandContext<'_>,
+    election: &ElectionView,
+    may_stand: &str,
+    change: impl FnMut(&mut Orders),
+) -> Result<(), CommandError> {
+    changed(context, election, Some(may_stand), change).await
+}
+
+/// Changes the orders, of which the caller tells what stands.
 pub(super) async fn change(
     context: &CommandContext<'_>,
     election: &ElectionView,
+    change: impl FnMut(&mut Orders),
+) -> Result<(), CommandError> {
+    changed(context, election, None, change).await
+}
+
+/// Unreadable orders are void, and are replaced.
+async fn changed(
+    context: &CommandContext<'_>,
+    election: &ElectionView,
+    may_stand: Option<&str>,
     mut change: impl FnMut(&mut Orders),
 ) -> Result<(), CommandError> {
     let path = format!("{}/{CONTROL}", election.base);
@@ -57,7 +99,13 @@ pub(super) async fn change(
             return Ok(());
         }
         let version = found.map(|znode| znode.facts.version);
-        if context.client.write(&slot.term_path, &path, &orders.written(), version).await? == Written::Done {
+        let data = orders.written();
+        let write = context.client.write(&slot.term_path, &path, &data, version);
+        let outcome = match may_stand {
+            Some(may_stand) => sent(context, may_stand, write).await?,
+            None => write.await?,
+        };
+        if outcome == Written::Done {
             return Ok(());
         }
     }

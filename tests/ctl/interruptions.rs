@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::operator::{Said, ctl, process};
+use super::operator::{Said, ctl, ctl_at, process};
 use super::{election, link, server};
 use crate::support::proxy::request;
 use crate::support::{Election, Running, wait};
@@ -182,6 +182,40 @@ fn where_no_server_answers_any_more_it_is_said_that_the_order_stands() {
     let said = said(order);
     let stands = format!("only the waiting ended: {}", stays_disabled(&election));
     assert!(said.code == 2 && said.error.contains(&stands), "{said:?}");
+}
+
+#[test]
+fn where_no_answer_to_an_order_comes_it_is_said_that_it_may_stand_and_how_to_look() {
+    let (election, link) = (election(), link());
+    election.prepare();
+    let (name, root) = (&election.name, format!("/root-of-{}", election.name));
+    election.admin.create_all(&format!("{root}/drains"));
+    let disabled = format!(
+        "the election may be disabled by now: zk-leaderctl status {name} tells whether it is, and zk-leaderctl enable {name} takes it back\n"
+    );
+    let enabled = format!("the election may be enabled by now: zk-leaderctl status {name} tells whether it is\n");
+    let drained = format!(
+        "one may be drained by now: zk-leaderctl list --path {root} tells, and zk-leaderctl undrain one --root {root} takes it back\n"
+    );
+    let writes = [request::CREATE, request::SET_DATA, request::MULTI, request::CREATE2];
+    for (words, end) in [
+        (&["disable", name][..], &disabled),
+        (&["enable", name, "--wait"], &enabled),
+        (&["drain", "one", "--root", &root, "--wait"], &drained),
+    ] {
+        link.hold_replies_from(&writes);
+        let said = ctl_at(&link.connect_string(), words, &[]);
+        link.heal();
+        assert!(said.code == 2 && said.error.ends_with(&format!("; {end}")), "{words:?}: {said:?}");
+        assert!(!said.error.contains("try again"), "it may move the leader twice: {said:?}");
+    }
+    link.hold_replies_from(&writes);
+    let asked = link.forwarded().len();
+    let order = orders(&link.connect_string(), &["disable", name, "--wait"]);
+    wait::until("it has given the order", || link.forwarded().iter().skip(asked).any(|it| writes.contains(it)));
+    kill(Pid::from_raw(order.id().cast_signed()), Signal::SIGINT).unwrap();
+    let output = order.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), format!("zk-leaderctl: the waiting ended; {disabled}"));
 }
 
 #[test]

@@ -16,7 +16,7 @@ use serde_json::json;
 use self::fleet::Fleet;
 use super::orders::following::{self, Given, Step, gone};
 use super::orders::replacing::Present;
-use super::orders::{Patience, Progress};
+use super::orders::{Patience, Progress, sent};
 use super::{Answer, CommandContext, CommandError};
 use crate::clock;
 use crate::config::ctl::{OutputFormat, Question, Selector};
@@ -173,16 +173,22 @@ async fn write(order: &Drained<'_>) -> Result<(Option<i64>, Option<Present>), Co
         client.create_below(root, &directory, b"").await?;
     }
     let (path, data) = (format!("{directory}/{host}"), drain.written());
+    let undrain = remedy::about_host("undrain", host, root);
+    let may_stand =
+        format!("{host} may be drained by now: zk-leaderctl list --path {root} tells, and {undrain} takes it back");
     for _ in 0..TRIES {
         let found = client.read(&path).await?;
         let present = found.as_ref().and_then(present);
         if let Some(present) = &present {
-            present.gives_way(drain.lasts(), drain.force, &remedy::about_host("undrain", host, root))?;
+            present.gives_way(drain.lasts(), drain.force, &undrain)?;
         }
-        let written = match found {
-            Some(znode) => client.overwrite(&path, &data, znode.facts.version).await?,
-            None => client.create_below(&directory, &path, &data).await?,
+        let write = async {
+            match found {
+                Some(znode) => client.overwrite(&path, &data, znode.facts.version).await,
+                None => client.create_below(&directory, &path, &data).await,
+            }
         };
+        let written = sent(context, &may_stand, write).await?;
         if written == Written::Done {
             let written_at = client.read(&path).await.ok().flatten().map(|znode| znode.facts.changed_at);
             return Ok((written_at, present));

@@ -96,7 +96,7 @@ pub(in crate::commands) fn gone(what: &str, lasts: bool, remedy: &str) -> String
 }
 
 /// No answer came; a refusal, or an election that is not there, is one.
-fn may_pass(failure: &CommandError) -> bool {
+pub(super) fn may_pass(failure: &CommandError) -> bool {
     failure.status == NOT_KNOWN && matches!(failure.word, UNREACHABLE | "not-known")
 }
 
