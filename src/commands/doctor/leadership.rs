@@ -79,7 +79,9 @@ fn lost_record(slot: &SlotView, base: &str) -> Option<Finding> {
         } else {
             String::new()
         };
-        format!("the command of its unknown holder may run until {until}, and no host can lead before; wait{sooner}")
+        format!(
+            "the command of its unknown holder may run until {until}, and no host leads before, unless its own host frees the record; wait{sooner}"
+        )
     };
     Some(wrong("leader", format!("{path} was lost and made anew: {said}")))
 }
