@@ -2,9 +2,10 @@
 //! decides in the end.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
@@ -132,10 +133,14 @@ fn executable(file: &Path, is_certain: IsCertain) -> Result<(), Lack> {
 
 /// The interpreter of a script, if that is not there.
 fn missing_interpreter(file: &Path) -> Option<Vec<u8>> {
-    let is_plain = fs::metadata(file).is_ok_and(|found| found.is_file());
+    if !fs::metadata(file).is_ok_and(|found| found.is_file()) {
+        return None;
+    }
     let mut head = Vec::new();
     let bytes = u64::try_from(HEAD).unwrap_or_default();
-    File::open(file).ok().filter(|_| is_plain)?.take(bytes).read_to_end(&mut head).ok()?;
+    // Who holds it by a file lease (`fcntl(2)`) may take his time: the guard will wait for him.
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(file).ok()?;
+    file.take(bytes).read_to_end(&mut head).ok()?;
     let name = interpreter(&head)?;
     // A relative one depends on the directory of the command.
     let path = Path::new(OsStr::from_bytes(name));
