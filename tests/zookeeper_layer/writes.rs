@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use zk_leader_run::clock;
 use zk_leader_run::core::action::{Conditions, Entry};
-use zk_leader_run::core::event::{Candidacy, Denial, Event, Grounds, Place, Request};
+use zk_leader_run::core::event::{Candidacy, Denial, Event, Grounds, Place, Request, SessionNumber};
 use zk_leader_run::core::guard_messages::Slot;
 use zk_leader_run::zookeeper::admin::{AdminClient, Destination, Tries, Written};
 use zk_leader_run::zookeeper::client::connect::Access;
@@ -51,6 +51,25 @@ async fn a_term_from_take_over_to_release() {
     assert_eq!(admin.children(ELECTION), [""; 0]);
     let (_next, view) = Host::entered(settings(&chroot.connect_string(), 2)).await;
     assert!(!view.record.held && view.term_version == 1);
+}
+
+/// As a server does that has lost writes. Its refusals are the ensemble's.
+#[tokio::test]
+async fn a_server_that_shows_refused_versions_once_more_is_left_for_another_connection() {
+    let chroot = Chroot::new();
+    let admin = Admin::to(&chroot.connect_string());
+    let (mut host, view) = Host::entered(settings(&chroot.connect_string(), 1)).await;
+    admin.set(LEASE, &admin.read(LEASE));
+    assert_eq!(host.take_over(&view, 1).await, Err(CONFLICT));
+    let newer = host.look(FIRST).await.unwrap();
+    admin.set(LEASE, &admin.read(LEASE));
+    for sending in [2, 3] {
+        assert_eq!(host.take_over(&newer, sending).await, Err(CONFLICT));
+    }
+    host.wait_for(Event::ContactLost { session: SessionNumber(1) }).await;
+    host.wait_for(Event::ContactRestored { session: SessionNumber(1) }).await;
+    let newest = host.look(FIRST).await.unwrap();
+    host.take_over(&newest, 4).await.unwrap();
 }
 
 /// Another term may have begun since `zk-leaderctl put --fenced` has read which one it is.

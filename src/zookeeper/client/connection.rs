@@ -77,8 +77,8 @@ pub(crate) struct Connection {
     link: Wire,
     /// The task that keeps the connection alive.
     pub task: Task,
-    /// Notified when a request found no answer in time.
-    silent: Arc<Notify>,
+    /// Notified when the connection is to be given up.
+    useless: Arc<Notify>,
     was_silent: Arc<AtomicBool>,
 }
 
@@ -120,12 +120,12 @@ impl Simulated {
 
 impl Connection {
     pub fn network(client: zookeeper_client::Client, task: Task) -> Self {
-        Self { link: Wire::Network(client), task, silent: Arc::default(), was_silent: Arc::default() }
+        Self { link: Wire::Network(client), task, useless: Arc::default(), was_silent: Arc::default() }
     }
 
     fn simulated(link: Arc<dyn Link>) -> Self {
         let task = Task::of_link(&link);
-        Self { link: Wire::Simulated(link), task, silent: Arc::default(), was_silent: Arc::default() }
+        Self { link: Wire::Simulated(link), task, useless: Arc::default(), was_silent: Arc::default() }
     }
 
     pub fn create<'a>(&'a self, path: &'a str, data: &[u8], with: &Create) -> Pending<'a, (Stat, Sequence)> {
@@ -280,16 +280,23 @@ impl Connection {
         let limit = silence_limit(self.session_timeout());
         Box::pin(async move {
             timeout(limit, reply).await.unwrap_or_else(|_| {
-                self.was_silent.store(true, Ordering::Relaxed);
-                self.silent.notify_one();
+                if !self.was_silent.swap(true, Ordering::Relaxed) {
+                    tracing::info!("A request found no answer; the connection is given up");
+                }
+                self.give_up();
                 Err(Error::Timeout)
             })
         })
     }
 
-    /// Notified when a request found no answer in time.
-    pub fn silence(&self) -> Arc<Notify> {
-        Arc::clone(&self.silent)
+    /// Its server is of no use: the session goes on over another connection.
+    pub fn give_up(&self) {
+        self.useless.notify_one();
+    }
+
+    /// Notified when the connection is to be given up, as when a request found no answer in time.
+    pub fn useless(&self) -> Arc<Notify> {
+        Arc::clone(&self.useless)
     }
 
     /// Whether a request found no answer in time.

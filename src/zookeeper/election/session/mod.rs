@@ -269,7 +269,7 @@ async fn keep(
     let (states, mut service) = (contact.client.states(), contact.service());
     let watched = states.clone();
     service.stand_still_when(move || watched.latest() == State::Lost);
-    let (present, beside, silence) = (Arc::downgrade(&contact), companion.join(&contact), contact.client.silence());
+    let (present, beside, useless) = (Arc::downgrade(&contact), companion.join(&contact), contact.client.useless());
     let glimpse = OptionFuture::from(is_again.then(|| read::glimpse(Arc::clone(&contact))));
     way.send_replace(ConnectionState::Open(contact));
     for event in news {
@@ -278,8 +278,7 @@ async fn keep(
     let is_lost = tokio::select! {
         biased;
         is_lost = follow(shared, session, states) => is_lost,
-        () = silence.notified() => {
-            tracing::info!("A request found no answer; the connection is given up");
+        () = useless.notified() => {
             lose(shared, session);
             true
         }
