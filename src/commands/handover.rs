@@ -158,7 +158,9 @@ async fn follow(
             let sentence = format!("nobody takes over: meanwhile {why}");
             return Ok(Step::Done((told(context, None, NOT_DONE, &sentence), true)));
         }
-        if let Some(why) = order::gone_meanwhile(&election, order) {
+        // It has done its work once another one is elected, and it lapses when our time is over.
+        let matters = wait.patience.lasts() && !matches!(state, HandoverState::Preparing { .. });
+        if let Some(why) = order::gone_meanwhile(&election, order).filter(|_| matters) {
             return Ok(Step::Done((told(context, None, NOT_DONE, &why), true)));
         }
         tell(&state, old, progress);

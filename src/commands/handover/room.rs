@@ -56,9 +56,11 @@ pub(super) async fn make_room(
     within: Duration,
     progress: &mut Progress,
 ) -> Result<Result<(), No>, CommandError> {
-    following::until(context, &Patience::new(within.min(ROOM)), progress, async |context, _| {
+    let patience = Patience::new(within.min(ROOM));
+    following::until(context, &patience, progress, async |context, _| {
         let election = context.election().await?;
-        if let Some(why) = gone_meanwhile(&election, order) {
+        // It lapses when our time is over.
+        if let Some(why) = gone_meanwhile(&election, order).filter(|_| patience.lasts()) {
             return Ok(Step::Done(Err(No::Known(why))));
         }
         Ok(match room(&election, leader, to) {
