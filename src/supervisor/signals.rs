@@ -8,6 +8,7 @@ use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::pin::Pin;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use futures_util::{Stream, StreamExt, stream};
@@ -55,6 +56,7 @@ pub enum Received {
 /// Blocks the signals that [`SignalStream`] takes, so that they wait for it: as PID 1 of a container, this process would
 /// lose them. No other signal is blocked afterwards, even if it was inherited as blocked.
 pub fn hold_back() -> HeldBack {
+    had_terminal();
     HeldBack { before: taken(ignored_at_start()).thread_swap_mask(SigmaskHow::SIG_SETMASK).ok() }
 }
 
@@ -92,7 +94,7 @@ pub struct SignalStream {
     numbers: Pin<Box<dyn Stream<Item = i32>>>,
     stopped_at: Option<Instant>,
     /// Without one, SIGHUP was sent by somebody who means the command: most programs read their configuration again.
-    has_terminal: bool,
+    had_terminal: bool,
 }
 
 impl SignalStream {
@@ -112,12 +114,12 @@ impl SignalStream {
         // A signal that is blocked is queued even if it is ignored.
         let is_wanted = move |signal: &i32| *signal == Signal::SIGTERM as i32 || !is_in(ignored, *signal);
         let signals = signals.filter(move |signal| std::future::ready(is_wanted(signal)));
-        Ok(Self { has_terminal: has_terminal(), ..Self::of(signals) })
+        Ok(Self { had_terminal: had_terminal(), ..Self::of(signals) })
     }
 
     /// Signals of another source, without a terminal.
     pub fn of(signals: impl Stream<Item = i32> + 'static) -> Self {
-        Self { numbers: Box::pin(signals), stopped_at: None, has_terminal: false }
+        Self { numbers: Box::pin(signals), stopped_at: None, had_terminal: false }
     }
 
     /// The next signal. Several that ask to stop at once are one request. Cancel-safe.
@@ -132,7 +134,7 @@ impl SignalStream {
                     }
                 }
                 Some(signal) if signal == upgrade() => return Received::Upgrade,
-                Some(signal) if self.has_terminal && signal == Signal::SIGHUP as i32 => return Received::HangUp,
+                Some(signal) if self.had_terminal && signal == Signal::SIGHUP as i32 => return Received::HangUp,
                 Some(signal) => return Received::Forward(signal),
                 None => std::future::pending().await,
             }
@@ -151,10 +153,14 @@ impl SignalStream {
     }
 }
 
-/// Whether this process has a controlling terminal. Once that is closed, it has none (`tty(4)`).
-fn has_terminal() -> bool {
-    let tty = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open("/dev/tty");
-    tty.is_ok()
+/// Whether this process had a controlling terminal when its signals were held back. Once that is closed, it has none (`tty(4)`),
+/// and SIGHUP may wait to be read.
+fn had_terminal() -> bool {
+    static HAD: OnceLock<bool> = OnceLock::new();
+    *HAD.get_or_init(|| {
+        let tty = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open("/dev/tty");
+        tty.is_ok()
+    })
 }
 
 /// # Errors
