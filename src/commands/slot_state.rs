@@ -152,8 +152,8 @@ fn why_free(election: &ElectionView) -> WhyNobody {
     match &election.orders.disabled {
         Some(order) => WhyNobody::Disabled { by: order.by.clone() },
         None if election.line.is_empty() => {
-            let is_barred = |(member, _): &&(Member, _)| !member.eligible || !member.why_not.is_empty();
-            let (members, barred) = (election.members.len(), election.members.values().filter(is_barred).count());
+            let barred = election.members.values().filter(|(member, _)| member.is_barred()).count();
+            let members = election.members.len();
             WhyNobody::NoneInLine { members, barred }
         }
         None => WhyNobody::Free,

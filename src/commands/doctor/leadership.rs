@@ -43,9 +43,8 @@ pub(super) async fn findings(
 /// Members are there, and a free lease, and each of them says why it may not be elected.
 fn nobody_may_lead(election: &ElectionView) -> Option<Finding> {
     let members: Vec<_> = election.members.values().map(|(member, _)| member).collect();
-    let is_barred = |member: &&Member| !member.eligible || !member.why_not.is_empty();
     let is_stuck = election.line.is_empty() && election.slots.iter().any(is_free) && !members.is_empty();
-    if !is_stuck || !members.iter().all(is_barred) {
+    if !is_stuck || !members.iter().all(|member| member.is_barred()) {
         return None;
     }
     let (root, _) = election.base.rsplit_once('/')?;

@@ -82,6 +82,11 @@ impl Member {
         json::read(data, |member: &Self| member.v)
     }
 
+    /// Whether it says that it may not be elected, or why.
+    pub fn is_barred(&self) -> bool {
+        !self.eligible || !self.why_not.is_empty()
+    }
+
     /// Whether it could lead in the place of a participant on this host that is drained.
     pub fn can_replace(&self, host: &str) -> bool {
         !self.host.is_empty() && self.host != host && self.eligible && !self.drained
