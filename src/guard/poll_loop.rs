@@ -347,6 +347,15 @@ mod tests {
 
     const NOTHING_TO_RELEASE: Option<GuardExit> = Some(GuardExit { release: None });
 
+    /// The last one may be over, and with each further turn it would allow one step.
+    #[test]
+    fn each_turn_has_a_look_of_its_own() {
+        let mut guard = retired();
+        guard.tree.look().cut_if(true);
+        guard.turn(Ready { order: false, supervisor_gone: false }).unwrap();
+        assert!(!guard.tree.look().was_cut());
+    }
+
     #[test]
     fn a_guard_is_retired_though_its_supervisor_died_before_it_read_all_reports() {
         let mut guard = retired();

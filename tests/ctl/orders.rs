@@ -387,6 +387,32 @@ fn a_handover_is_done_when_the_command_of_the_next_leader_runs() {
     election.diary.assert_no_overlap();
 }
 
+/// Its order has done its work by then: whoever deletes it takes nothing back.
+#[test]
+fn a_handover_goes_on_though_its_order_is_deleted_once_another_host_is_elected() {
+    let election = election();
+    let goes_on = election.diary.directory().join("goes-on");
+    let step = format!("until test -e {}; do sleep 0.05; done", goes_on.display());
+    let _first = election.host("a").option("--on-loss", "rejoin").spawn();
+    election.diary.until_started(1);
+    let _second = election.host("b").option("--before-start", &step).spawn();
+    let b_says = |words: &str| {
+        let path = election.path("members/b");
+        election.admin.exists(&path) && election.admin.read(&path).contains(words)
+    };
+    wait::until("it is in line", || line(&election) == ["a", "b"] && b_says(r#""eligible":true"#));
+    let said = std::thread::scope(|scope| {
+        let said = scope.spawn(|| ctl(&["handover", &election.name, "--wait"]));
+        wait::until("b prepares", || b_says(r#""phase":"preparing""#));
+        election.admin.delete(&election.path("control"));
+        // It looks again several times.
+        wait::pass(wait::millis(500));
+        std::fs::write(&goes_on, "").unwrap();
+        said.join().unwrap()
+    });
+    assert!(said.code == 0 && said.output.contains("b leads, token "), "{said:?}");
+}
+
 /// Without --wait, what the next host does meanwhile is told as it is.
 #[test]
 fn a_handover_that_nobody_waits_for_does_not_say_that_a_host_leads_that_still_prepares() {
