@@ -59,6 +59,8 @@ pub enum Action {
     WithdrawRun,
     /// One multi: check the term, set the record free, delete the candidate (unless `keeps_candidate`).
     Release { candidacy: Candidacy, conditions: Conditions, entry: Entry, keeps_candidate: bool },
+    /// Go on with the same session over another connection: this server has missed or lost writes.
+    LeaveServer,
     /// Ask this instance for a promise.
     Ask { to: u64, question: Question },
     /// Answer a question.

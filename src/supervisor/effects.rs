@@ -54,6 +54,7 @@ impl Effects {
             Action::Release { candidacy, conditions, entry, keeps_candidate } => {
                 self.election.release(candidacy, conditions, entry, keeps_candidate);
             }
+            Action::LeaveServer => self.election.leave_server(),
             Action::Fence { grant } => self.auxiliary.begin_fence(grant, self.election.unfenced()),
             Action::EndFence => self.auxiliary.end_fence(),
             Action::RunStep { step, grant, why, deadlines } => self.auxiliary.begin_step(step, &grant, why, deadlines),

@@ -107,6 +107,17 @@ impl Election {
         self.ask(candidacy, Request::Observe, move |contact| read::observe(contact, candidacy, slot));
     }
 
+    /// The session goes on over another connection, because this server has missed or lost writes.
+    pub fn leave_server(&self) {
+        if let Some(contact) = self.session.as_ref().and_then(Session::open_contact) {
+            tracing::warn!(
+                why = "server-differs",
+                "This server shows a lease record that the ensemble does not have: it has missed or lost writes; another one is asked"
+            );
+            contact.client.give_up();
+        }
+    }
+
     /// The earlier leaders that must be fenced in our term.
     pub fn unfenced(&self) -> Vec<PendingFence> {
         self.shared.pending_fences.ours()

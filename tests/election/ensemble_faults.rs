@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::{LEASE, secs};
+use nix::sys::signal::Signal;
+
+use super::{LEASE, election, link, secs};
 use crate::support::{Admin, Election, Ensemble, Proxy, diary, wait};
 
 /// T36
@@ -40,6 +42,36 @@ fn when_the_whole_ensemble_stays_away_the_command_ends_in_time_and_runs_again_af
     assert!(election.diary.end_of(token).saturating_sub(killed_at) < LEASE);
     ensemble.server(0).restart();
     election.diary.until_started(2);
+    election.diary.assert_no_overlap();
+}
+
+/// It has lost writes, and what it shows of the record is not what the ensemble has. Its refusals are the ensemble's.
+#[test]
+fn a_server_whose_lease_record_differs_is_left_for_another_one() {
+    // In the stat, which comes last.
+    const VERSION_FROM_END: usize = 68 - 32;
+    let (election, differs, good) = (election(), link(), link());
+    differs.tamper(|mut reply| {
+        if String::from_utf8_lossy(&reply).contains(r#""state":""#) {
+            let at = reply.len() - VERSION_FROM_END;
+            let version = i32::from_be_bytes(reply[at..at + 4].try_into().unwrap());
+            reply[at..at + 4].copy_from_slice(&(version + 1).to_be_bytes());
+        }
+        reply
+    });
+    good.cut();
+    let first = election.host("a").spawn();
+    election.diary.until_started(1);
+    let servers = [differs.connect_string(), good.connect_string()].join(",");
+    let second = election.host_at(&servers, "b").spawn();
+    election.until_candidates(2);
+    good.heal();
+    first.signal(Signal::SIGTERM);
+    second.until_logged("This server shows a lease record that the ensemble does not have");
+    second.until_logged("Contact with ZooKeeper was lost");
+    // It might be chosen again, and again.
+    differs.cut();
+    assert_eq!(election.diary.until_started(2).id, "b");
     election.diary.assert_no_overlap();
 }
 

@@ -56,6 +56,7 @@ pub fn action(action: &Action) -> String {
             let word = if reply.promises { "promise" } else { "refuse" };
             format!("{word} leader={} token={} seq={}", reply.leader, reply.token, reply.seq)
         }
+        Action::LeaveServer => "leave-server".to_string(),
         Action::ForgetTerms => "forget-terms".to_string(),
         Action::Fence { grant } => format!("fence token={}", grant.token),
         Action::EndFence => "end-fence".to_string(),

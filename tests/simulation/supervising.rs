@@ -113,7 +113,8 @@ impl World {
                 let is_fenced = healed || lucky;
                 self.tell(instance, Event::Fenced { token: grant.token, is_fenced }, delay);
             }
-            Action::EndFence | Action::ForgetTerms => {}
+            // No server of this ensemble differs from the others.
+            Action::EndFence | Action::ForgetTerms | Action::LeaveServer => {}
             Action::RunStep { .. } | Action::ExtendStep { .. } | Action::StopStep { .. } | Action::SkipStep { .. } => {
                 self.perform_step(instance, action);
             }

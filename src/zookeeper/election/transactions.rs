@@ -56,11 +56,7 @@ pub(crate) async fn take_over(
         PathAccess(Part::Term, Right::Write, &of_slot.term),
         PathAccess(Part::Record, Right::Write, &of_slot.lease),
     ];
-    let sent = send(multi, &steps).await;
-    if matches!(sent, Err(RequestError::CONFLICT)) {
-        contact.was_contradicted(conditions);
-    }
-    let (sent_at, results) = sent?;
+    let (sent_at, results) = send(multi, &steps).await?;
     let [_, MultiResult::SetData { stat: term }, MultiResult::SetData { stat: record }] = results.as_slice() else {
         return Err(not_understood());
     };

@@ -1,5 +1,6 @@
 //! Requests that were refused, or whose outcome is unknown.
 
+use crate::core::action::Action;
 use crate::core::event::{Denial, Request};
 use crate::core::machine::Machine;
 use crate::core::machine::phase::Phase;
@@ -19,12 +20,14 @@ impl Machine {
         }
     }
 
-    /// The record or the term has another version than we were shown: read again. A server that shows the refused versions once
-    /// more is behind the others, or has other data than they; it is asked again later.
+    /// The record or the term has another version than we were shown: read again. A refusal comes behind all that led to it: a
+    /// server that shows the refused versions once more has missed or lost writes (ZOOKEEPER-4643, ZOOKEEPER-4646), and does not
+    /// find back by itself. Another one is asked, later, because it may be as far behind.
     fn claim_refused(&mut self, now: Now) {
         let shown = self.standing.view.map(|view| (view.record.version, view.term_version));
         if std::mem::replace(&mut self.standing.refused_on, shown) == shown {
             self.standing.retry_at = Some(self.backoff.retry_at(now.lease));
+            self.actions.push(Action::LeaveServer);
         } else {
             self.look_again();
         }

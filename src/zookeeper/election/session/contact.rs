@@ -1,12 +1,11 @@
 //! A connection within a session: its client, its watches, and whether the orders are known.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Mutex, watch};
 use tokio::time::timeout;
 
-use crate::core::action::Conditions;
 use crate::core::event::{Candidacy, SessionNumber};
 use crate::core::lease::connection_timeout;
 use crate::zookeeper::client::connect::Pace;
@@ -31,8 +30,6 @@ pub(crate) struct Contact {
     pub(crate) briefed: watch::Sender<Briefed>,
     /// Answers that wait for that are given in the order in which they came.
     pub(crate) turn: Mutex<()>,
-    /// Under these conditions a take-over was refused last.
-    pub(crate) refused: std::sync::Mutex<Option<Conditions>>,
 }
 
 /// Whether the operators' orders are known: those for the election, and whether our host is drained.
@@ -62,34 +59,14 @@ impl Contact {
         let negotiated = client.session_timeout();
         let (shared, watches, unanswered) = (Arc::clone(shared), Watches::default(), UnansweredSince::default());
         let briefed = watch::Sender::default();
-        Ok(Self {
-            shared,
-            client,
-            number,
-            negotiated,
-            watches,
-            unanswered,
-            briefed,
-            turn: Mutex::default(),
-            refused: std::sync::Mutex::default(),
-        })
+        Ok(Self { shared, client, number, negotiated, watches, unanswered, briefed, turn: Mutex::default() })
     }
 
     /// A session of an earlier program of this process, whose connection is lost. The orders are known.
     pub fn lost(shared: &Arc<Shared>, number: SessionNumber, candidacy: Candidacy, client: Connection) -> Self {
         let (shared, watches, unanswered) = (Arc::clone(shared), Watches::of(candidacy), UnansweredSince::default());
         let (negotiated, briefed) = (client.session_timeout(), watch::Sender::new(Briefed::ON_ALL));
-        Self {
-            shared,
-            client,
-            number,
-            negotiated,
-            watches,
-            unanswered,
-            briefed,
-            turn: Mutex::default(),
-            refused: std::sync::Mutex::default(),
-        }
+        Self { shared, client, number, negotiated, watches, unanswered, briefed, turn: Mutex::default() }
     }
 
     /// As far as the client library knows.
@@ -139,20 +116,6 @@ impl Contact {
             self.brief_drain();
         }
         in_time.unwrap_or(true)
-    }
-
-    /// Notes that a take-over was refused because record or term have other versions than this server has shown. A refusal comes
-    /// behind all that led to it: if the server then shows the same versions once more, it has missed or lost writes
-    /// (ZOOKEEPER-4643, ZOOKEEPER-4646), and does not find back by itself. So the session goes on over another connection.
-    pub fn was_contradicted(&self, conditions: Conditions) {
-        let last = self.refused.lock().unwrap_or_else(PoisonError::into_inner).replace(conditions);
-        if last == Some(conditions) {
-            tracing::warn!(
-                why = "server-differs",
-                "This server shows a lease record that the ensemble does not have: it has missed or lost writes; another one is asked"
-            );
-            self.client.give_up();
-        }
     }
 
     /// How long a living leader's record may stay unchanged. With several leaders, of which only one is watched: two of

@@ -46,7 +46,6 @@ pub(crate) async fn take_up(lost: &Contact) -> Result<Contact, Error> {
         // The orders may have changed meanwhile.
         briefed: watch::Sender::default(),
         turn: Mutex::default(),
-        refused: std::sync::Mutex::default(),
     })
 }
 
