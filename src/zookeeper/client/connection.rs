@@ -11,9 +11,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures_util::{FutureExt as _, TryFutureExt as _};
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
-use zookeeper_client::{SessionState, StateWatcher};
+use zookeeper_client::{Client, CreateSequence, OneshotWatcher, SessionState, StateWatcher};
 
 use super::acl::{Create, Entry};
 pub use super::requests::{Error, EventType, MultiError, MultiResult, PendingMulti, Stat, State, Watcher};
@@ -65,8 +66,8 @@ impl States {
     }
 }
 
-impl From<zookeeper_client::OneshotWatcher> for Watcher {
-    fn from(watcher: zookeeper_client::OneshotWatcher) -> Self {
+impl From<OneshotWatcher> for Watcher {
+    fn from(watcher: OneshotWatcher) -> Self {
         Self::new(async { watcher.changed().await.event_type })
     }
 }
@@ -84,23 +85,8 @@ pub(crate) struct Connection {
 
 #[derive(Clone, Debug)]
 enum Wire {
-    Network(zookeeper_client::Client),
+    Network(Client),
     Simulated(Arc<dyn Link>),
-}
-
-/// An answer that does not fit the request.
-fn nonsense<T>(_: Reply) -> Result<T, Error> {
-    Err(Error::UnexpectedError("the reply does not fit the request".to_owned()))
-}
-
-/// Sends `request` over a simulated link and converts the reply.
-fn sent<T: 'static>(
-    link: &Arc<dyn Link>,
-    request: Request,
-    fits: impl FnOnce(Reply) -> Result<T, Error> + Send + 'static,
-) -> Pending<'static, T> {
-    let reply = link.send(request);
-    Box::pin(async { reply.await.and_then(fits) })
 }
 
 impl Simulated {
@@ -119,7 +105,7 @@ impl Simulated {
 }
 
 impl Connection {
-    pub fn network(client: zookeeper_client::Client, task: Task) -> Self {
+    pub fn network(client: Client, task: Task) -> Self {
         Self { link: Wire::Network(client), task, useless: Arc::default(), was_silent: Arc::default() }
     }
 
@@ -129,154 +115,119 @@ impl Connection {
     }
 
     pub fn create<'a>(&'a self, path: &'a str, data: &[u8], with: &Create) -> Pending<'a, (Stat, Sequence)> {
-        let reply: Pending<'a, _> = match &self.link {
-            Wire::Network(client) => {
-                let created = client.create(path, data, &with.options());
-                Box::pin(async { created.await.map(|(stat, sequence)| (stat, sequence.to_string())) })
-            }
-            Wire::Simulated(link) => {
-                let request = Request::Create { path: path.to_owned(), data: data.to_vec(), with: with.clone() };
-                sent(link, request, |reply| match reply {
-                    Reply::Created(stat, sequence) => Ok((stat, sequence)),
-                    other => nonsense(other),
-                })
-            }
+        let request = || Request::Create { path: path.to_owned(), data: data.to_vec(), with: with.clone() };
+        let created = |(stat, sequence): (_, CreateSequence)| (stat, sequence.to_string());
+        let fitting = |reply| match reply {
+            Reply::Created(stat, sequence) => Some((stat, sequence)),
+            _ => None,
         };
-        self.limited(reply)
+        self.ask(|client| client.create(path, data, &with.options()).map_ok(created), request, fitting)
     }
 
     pub fn delete<'a>(&'a self, path: &str, version: Option<i32>) -> Pending<'a, ()> {
-        let reply: Pending<'a, _> = match &self.link {
-            Wire::Network(client) => Box::pin(client.delete(path, version)),
-            Wire::Simulated(link) => done(link, Request::Delete { path: path.to_owned(), version }),
-        };
-        self.limited(reply)
+        let request = || Request::Delete { path: path.to_owned(), version };
+        self.ask(|client| client.delete(path, version), request, DONE)
     }
 
     pub fn check_stat<'a>(&'a self, path: &str) -> Pending<'a, Option<Stat>> {
-        let reply: Pending<'a, _> = match &self.link {
-            Wire::Network(client) => Box::pin(client.check_stat(path)),
-            Wire::Simulated(link) => {
-                sent(link, Request::Exists { path: path.to_owned(), watch: false }, |reply| match reply {
-                    Reply::Stat(stat, _) => Ok(stat),
-                    other => nonsense(other),
-                })
-            }
+        let request = || Request::Exists { path: path.to_owned(), watch: false };
+        let fitting = |reply| match reply {
+            Reply::Stat(stat, _) => Some(stat),
+            _ => None,
         };
-        self.limited(reply)
+        self.ask(|client| client.check_stat(path), request, fitting)
     }
 
     pub fn check_and_watch_stat<'a>(&'a self, path: &str) -> Pending<'a, (Option<Stat>, Watcher)> {
-        let reply: Pending<'a, _> = match &self.link {
-            Wire::Network(client) => {
-                let read = client.check_and_watch_stat(path);
-                Box::pin(async { read.await.map(|(stat, watcher)| (stat, watcher.into())) })
-            }
-            Wire::Simulated(link) => {
-                sent(link, Request::Exists { path: path.to_owned(), watch: true }, |reply| match reply {
-                    Reply::Stat(stat, Some(watcher)) => Ok((stat, watcher)),
-                    other => nonsense(other),
-                })
-            }
+        let request = || Request::Exists { path: path.to_owned(), watch: true };
+        let found = |(stat, watcher): (_, OneshotWatcher)| (stat, watcher.into());
+        let fitting = |reply| match reply {
+            Reply::Stat(stat, Some(watcher)) => Some((stat, watcher)),
+            _ => None,
         };
-        self.limited(reply)
+        self.ask(|client| client.check_and_watch_stat(path).map_ok(found), request, fitting)
     }
 
     pub fn get_data<'a>(&'a self, path: &str) -> Pending<'a, (Vec<u8>, Stat)> {
-        let reply: Pending<'a, _> = match &self.link {
-            Wire::Network(client) => Box::pin(client.get_data(path)),
-            Wire::Simulated(link) => {
-                sent(link, Request::Get { path: path.to_owned(), watch: false }, |reply| match reply {
-                    Reply::Data(data, stat, _) => Ok((data, stat)),
-                    other => nonsense(other),
-                })
-            }
+        let request = || Request::Get { path: path.to_owned(), watch: false };
+        let fitting = |reply| match reply {
+            Reply::Data(data, stat, _) => Some((data, stat)),
+            _ => None,
         };
-        self.limited(reply)
+        self.ask(|client| client.get_data(path), request, fitting)
     }
 
     pub fn get_and_watch_data<'a>(&'a self, path: &str) -> Pending<'a, (Vec<u8>, Stat, Watcher)> {
-        let reply: Pending<'a, _> = match &self.link {
-            Wire::Network(client) => {
-                let read = client.get_and_watch_data(path);
-                Box::pin(async { read.await.map(|(data, stat, watcher)| (data, stat, watcher.into())) })
-            }
-            Wire::Simulated(link) => {
-                sent(link, Request::Get { path: path.to_owned(), watch: true }, |reply| match reply {
-                    Reply::Data(data, stat, Some(watcher)) => Ok((data, stat, watcher)),
-                    other => nonsense(other),
-                })
-            }
+        let request = || Request::Get { path: path.to_owned(), watch: true };
+        let found = |(data, stat, watcher): (_, _, OneshotWatcher)| (data, stat, watcher.into());
+        let fitting = |reply| match reply {
+            Reply::Data(data, stat, Some(watcher)) => Some((data, stat, watcher)),
+            _ => None,
         };
-        self.limited(reply)
+        self.ask(|client| client.get_and_watch_data(path).map_ok(found), request, fitting)
     }
 
     pub fn set_data<'a>(&'a self, path: &str, data: &[u8], version: Option<i32>) -> Pending<'a, ()> {
-        let reply: Pending<'a, _> = match &self.link {
-            Wire::Network(client) => {
-                let written = client.set_data(path, data, version);
-                Box::pin(async { written.await.map(drop) })
-            }
-            Wire::Simulated(link) => done(link, Request::Set { path: path.to_owned(), data: data.to_vec(), version }),
-        };
-        self.limited(reply)
+        let request = || Request::Set { path: path.to_owned(), data: data.to_vec(), version };
+        self.ask(|client| client.set_data(path, data, version).map_ok(drop), request, DONE)
     }
 
     pub fn get_children<'a>(&'a self, path: &str) -> Pending<'a, (Vec<String>, Stat)> {
-        let reply: Pending<'a, _> = match &self.link {
-            Wire::Network(client) => Box::pin(client.get_children(path)),
-            Wire::Simulated(link) => {
-                sent(link, Request::Children { path: path.to_owned(), watch: false }, |reply| match reply {
-                    Reply::Children(children, stat, _) => Ok((children, stat)),
-                    other => nonsense(other),
-                })
-            }
+        let request = || Request::Children { path: path.to_owned(), watch: false };
+        let fitting = |reply| match reply {
+            Reply::Children(children, stat, _) => Some((children, stat)),
+            _ => None,
         };
-        self.limited(reply)
+        self.ask(|client| client.get_children(path), request, fitting)
     }
 
     pub fn get_and_watch_children<'a>(&'a self, path: &str) -> Pending<'a, (Vec<String>, Stat, Watcher)> {
-        let reply: Pending<'a, _> = match &self.link {
-            Wire::Network(client) => {
-                let read = client.get_and_watch_children(path);
-                Box::pin(async { read.await.map(|(children, stat, watcher)| (children, stat, watcher.into())) })
-            }
-            Wire::Simulated(link) => {
-                sent(link, Request::Children { path: path.to_owned(), watch: true }, |reply| match reply {
-                    Reply::Children(children, stat, Some(watcher)) => Ok((children, stat, watcher)),
-                    other => nonsense(other),
-                })
-            }
+        let request = || Request::Children { path: path.to_owned(), watch: true };
+        let found = |(children, stat, watcher): (_, _, OneshotWatcher)| (children, stat, watcher.into());
+        let fitting = |reply| match reply {
+            Reply::Children(children, stat, Some(watcher)) => Some((children, stat, watcher)),
+            _ => None,
         };
-        self.limited(reply)
+        self.ask(|client| client.get_and_watch_children(path).map_ok(found), request, fitting)
     }
 
     pub fn get_acl<'a>(&'a self, path: &str) -> Pending<'a, Vec<Entry>> {
-        let reply: Pending<'a, _> = match &self.link {
-            Wire::Network(client) => {
-                let path = path.to_owned();
-                Box::pin(async move { client.get_acl(&path).await.map(|(acl, _)| Entry::all_of(acl)) })
-            }
-            Wire::Simulated(link) => sent(link, Request::GetAcl { path: path.to_owned() }, |reply| match reply {
-                Reply::Acl(entries) => Ok(entries),
-                other => nonsense(other),
-            }),
+        let request = || Request::GetAcl { path: path.to_owned() };
+        let entries = |(acl, _)| Entry::all_of(acl);
+        let fitting = |reply| match reply {
+            Reply::Acl(entries) => Some(entries),
+            _ => None,
         };
-        self.limited(reply)
+        self.ask(|client| client.get_acl(path).map_ok(entries), request, fitting)
     }
 
     /// Waits until the connected server has all that was committed when the request reached `ZooKeeper`'s leader.
     pub fn sync<'a>(&'a self, path: &str) -> Pending<'a, ()> {
-        let reply: Pending<'a, _> = match &self.link {
-            Wire::Network(client) => Box::pin(client.sync(path)),
-            Wire::Simulated(link) => done(link, Request::Sync { path: path.to_owned() }),
-        };
-        self.limited(reply)
+        self.ask(|client| client.sync(path), || Request::Sync { path: path.to_owned() }, DONE)
+    }
+
+    /// Sends a request now, by the client library or over a simulated link, whose reply must fit.
+    fn ask<'a, T: Send + 'a, F: Future<Output = Result<T, Error>> + Send + 'a>(
+        &'a self,
+        by_library: impl FnOnce(&'a Client) -> F,
+        request: impl FnOnce() -> Request,
+        fitting: impl FnOnce(Reply) -> Option<T> + Send + 'a,
+    ) -> Pending<'a, T> {
+        match &self.link {
+            Wire::Network(client) => self.limited(by_library(client)),
+            Wire::Simulated(link) => {
+                let reply = link.send(request());
+                self.limited(reply.map(|reply| fitting(reply?).ok_or_else(misfit)))
+            }
+        }
     }
 
     /// A request without an answer in time has an unknown fate. Replies come in order, so this connection is useless
     /// then.
-    fn limited<'a, T: Send + 'a>(&'a self, reply: Pending<'a, T>) -> Pending<'a, T> {
+    fn limited<'a, T: Send + 'a>(
+        &'a self,
+        reply: impl Future<Output = Result<T, Error>> + Send + 'a,
+    ) -> Pending<'a, T> {
         let limit = silence_limit(self.session_timeout());
         Box::pin(async move {
             timeout(limit, reply).await.unwrap_or_else(|_| {
@@ -383,29 +334,26 @@ impl<'a> Multi<'a> {
                     match reply.await? {
                         Reply::Multi(Ok(results)) => Ok(results),
                         Reply::Multi(Err((index, source))) => Err(MultiError::OperationFailed { index, source }),
-                        other => nonsense(other).map_err(MultiError::from),
+                        _ => Err(misfit().into()),
                     }
                 })
             }
         };
         Box::pin(async move {
             let reply = async { Ok::<_, Error>(reply.await) };
-            connection.limited(Box::pin(reply)).await?
+            connection.limited(reply).await?
         })
     }
 }
 
-fn done(link: &Arc<dyn Link>, request: Request) -> Pending<'static, ()> {
-    sent(link, request, |reply| match reply {
-        Reply::Done => Ok(()),
-        other => nonsense(other),
-    })
+const DONE: fn(Reply) -> Option<()> = |reply| matches!(reply, Reply::Done).then_some(());
+
+/// An answer that does not fit the request.
+fn misfit() -> Error {
+    Error::UnexpectedError("the reply does not fit the request".to_owned())
 }
 
-fn write(
-    client: &zookeeper_client::Client,
-    operations: Vec<Operation>,
-) -> Result<zookeeper_client::MultiWriter<'_>, Error> {
+fn write(client: &Client, operations: Vec<Operation>) -> Result<zookeeper_client::MultiWriter<'_>, Error> {
     let mut writer = client.new_multi_writer();
     for operation in operations {
         match operation {
