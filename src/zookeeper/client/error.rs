@@ -151,6 +151,20 @@ impl RequestError {
     }
 }
 
+/// The outcome for a znode; `None`: it does not exist.
+pub(crate) fn if_there<T>(outcome: Result<T, Error>) -> Result<Option<T>, RequestError> {
+    match outcome {
+        Ok(found) => Ok(Some(found)),
+        Err(Error::NoNode) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The outcome of a read of this znode; `None`: it does not exist.
+pub(crate) fn if_there_at<T>(path: &str, read: Result<T, Error>) -> Result<Option<T>, RequestError> {
+    if_there(read).map_err(|error| error.without(Right::Read, path))
+}
+
 /// Why there is no session, for messages.
 pub(crate) fn no_session(error: &Error) -> String {
     match error {

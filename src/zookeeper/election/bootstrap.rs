@@ -17,7 +17,7 @@ use crate::core::lease::LEASE_LONGEST;
 use crate::core::vouching::LIMIT_LONGEST;
 use crate::zookeeper::client::connection::{Connection, Error, MultiError, Stat};
 use crate::zookeeper::client::ensure_path::{create_ancestors, create_election, parent};
-use crate::zookeeper::client::error::{Part, PathAccess, RequestError, Right};
+use crate::zookeeper::client::error::{Part, PathAccess, RequestError, Right, if_there, if_there_at};
 use crate::zookeeper::schema::candidate_name;
 use crate::zookeeper::schema::lease::{self, Longest};
 use crate::zookeeper::schema::paths::{self, Paths, SlotPaths};
@@ -185,19 +185,10 @@ async fn look_at(client: &Connection, paths: SlotPaths) -> Result<FoundSlot, Req
     let home = client.check_stat(&paths.home);
     let (term, lease) = (client.get_data(&paths.term), client.get_data(&paths.lease));
     let (home, term, lease) = tokio::join!(home, term, lease);
-    let read = |read, path| if_there(read).map_err(|error| error.without(Right::Read, path));
-    let (home, term, lease) = (home?, read(term, &paths.term)?, read(lease, &paths.lease)?);
+    let (home, term, lease) = (home?, if_there_at(&paths.term, term)?, if_there_at(&paths.lease, lease)?);
     let term_version = term.as_ref().map(|(_, stat)| stat.version);
     let term = term.map_or(Term::Missing, |(data, _)| lease::longest_of_term(&data).map_or(Term::Unreadable, Term::Of));
     Ok(FoundSlot { paths, home, lease, term, term_version })
-}
-
-fn if_there<T>(read: Result<T, Error>) -> Result<Option<T>, RequestError> {
-    match read {
-        Ok(found) => Ok(Some(found)),
-        Err(Error::NoNode) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
 }
 
 fn judge(base: Option<&Stat>) -> Base {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::core::action::Conditions;
 use crate::core::guard_messages::Slot;
-use crate::zookeeper::client::error::{Part, PathAccess, RequestError, Right};
+use crate::zookeeper::client::error::{Part, PathAccess, RequestError, Right, if_there};
 use crate::zookeeper::client::requests::ANY_VERSION;
 use crate::zookeeper::election::read::{self, ROUNDS};
 use crate::zookeeper::election::session::contact::Contact;
@@ -96,15 +96,12 @@ async fn create(contact: &Contact, name: &str, conditions: Conditions, token: i6
 /// Deletes a request for an earlier term. `false`: a request for this term exists.
 async fn clear(contact: &Contact, token: i64) -> Result<bool, RequestError> {
     let path = path(contact, Slot(0));
-    match contact.client.get_data(&path).await {
-        Ok((data, _)) if read(&data).is_ok_and(|request| request.token == token) => Ok(false),
-        Ok((_, stat)) => match contact.client.delete(&path, Some(stat.version)).await {
-            Ok(()) | Err(Error::NoNode) => Ok(true),
-            Err(error) => Err(error.into()),
-        },
-        Err(Error::NoNode) => Ok(true),
-        Err(error) => Err(error.into()),
+    let Some((data, stat)) = if_there(contact.client.get_data(&path).await)? else { return Ok(true) };
+    if read(&data).is_ok_and(|request| request.token == token) {
+        return Ok(false);
     }
+    if_there(contact.client.delete(&path, Some(stat.version)).await)?;
+    Ok(true)
 }
 
 /// A holder that finds a request among the children notes and deletes it. After an error it must look again: the

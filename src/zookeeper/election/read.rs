@@ -14,7 +14,7 @@ use futures_util::future::join_all;
 use crate::core::action::Conditions;
 use crate::core::event::{Candidacy, Denial, Event, Place, Record};
 use crate::core::guard_messages::Slot;
-use crate::zookeeper::client::error::{RequestError, Right};
+use crate::zookeeper::client::error::{RequestError, Right, if_there_at};
 use crate::zookeeper::election::bootstrap;
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::election::session::watches::Watch;
@@ -74,12 +74,8 @@ pub(crate) async fn observe(contact: Arc<Contact>, candidacy: Candidacy, slot: S
         (Ok((data, stat, watches)), Some(term_version)) => {
             let mut parsed = contact.shared.parse(slot, &data, &stat);
             if parsed.lease.is_err() {
-                let term = match contact.client.get_data(&of_slot.term).await {
-                    Ok((said, _)) => Some(said),
-                    Err(Error::NoNode) => None,
-                    Err(error) => return Err(RequestError::from(error).without(Right::Read, &of_slot.term)),
-                };
-                count_as_lost(contact.as_ref(), &mut parsed, term.as_deref()).await?;
+                let term = if_there_at(&of_slot.term, contact.client.get_data(&of_slot.term).await)?;
+                count_as_lost(contact.as_ref(), &mut parsed, term.as_ref().map(|(said, _)| said.as_slice())).await?;
             }
             let Parsed { record, disagreement, .. } = parsed;
             if let Some(disagreement) = disagreement.filter(|_| record.held) {
@@ -157,16 +153,12 @@ pub(crate) fn books(contact: &Contact) -> impl Future<Output = Round> + Send + u
 /// One state for each slot; `None` if a znode is missing. If the base is for another number of leaders: only the
 /// placeholder that says so.
 pub(crate) async fn judge(contact: &Contact, round: Round) -> Result<Option<Vec<SlotState>>, RequestError> {
-    match round.marker {
-        None => {}
-        Some(Ok((data, stat))) => {
-            let marker = contact.shared.parse(Slot(0), &data, &stat);
-            if marker.disagreement.is_some() {
-                return Ok(Some(vec![SlotState::of(&stat, &marker)]));
-            }
+    if let Some(marker) = round.marker {
+        let Some((data, stat)) = if_there_at(&contact.shared.paths.lease, marker)? else { return Ok(None) };
+        let marker = contact.shared.parse(Slot(0), &data, &stat);
+        if marker.disagreement.is_some() {
+            return Ok(Some(vec![SlotState::of(&stat, &marker)]));
         }
-        Some(Err(Error::NoNode)) => return Ok(None),
-        Some(Err(error)) => return Err(RequestError::from(error).without(Right::Read, &contact.shared.paths.lease)),
     }
     let mut books = Vec::new();
     for (slot, of_slot) in contact.shared.paths.slots().zip(round.slots) {

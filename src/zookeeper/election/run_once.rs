@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use crate::background;
 use crate::core::action::{Conditions, Entry};
 use crate::core::event::{Candidacy, Event};
-use crate::zookeeper::client::error::{Part, PathAccess, RequestError, Right};
+use crate::zookeeper::client::error::{Part, PathAccess, RequestError, Right, if_there_at};
 use crate::zookeeper::client::requests::ANY_VERSION;
 use crate::zookeeper::election::read::{Answer, ROUNDS, too_many_rounds};
 use crate::zookeeper::election::session::contact::Contact;
@@ -139,11 +139,7 @@ async fn look(contact: &Contact, once: &Once) -> Result<Option<Found>, RequestEr
 }
 
 fn marker(path: &str, read: Result<(Vec<u8>, Stat), Error>) -> Result<Option<Marker>, RequestError> {
-    match read {
-        Ok((data, stat)) => Ok(Some(Marker::read(&data, &stat))),
-        Err(Error::NoNode) => Ok(None),
-        Err(error) => Err(RequestError::from(error).without(Right::Read, path)),
-    }
+    Ok(if_there_at(path, read)?.map(|(data, stat)| Marker::read(&data, &stat)))
 }
 
 /// Creates the directory and the marker of the last run, which states that there was none. A peer may be faster.

@@ -5,7 +5,7 @@
 
 use crate::random;
 use crate::zookeeper::client::connection::{Error, MultiError, Watcher};
-use crate::zookeeper::client::error::{Part, PathAccess, RequestError, Right};
+use crate::zookeeper::client::error::{Part, PathAccess, RequestError, Right, if_there_at};
 use crate::zookeeper::client::requests::ANY_VERSION;
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::schema::vouching::Secret;
@@ -31,15 +31,11 @@ pub(crate) async fn read(contact: &Contact, election: i64) -> Result<Option<Watc
         let known = known.borrow();
         known.election == Some(election) && known.secret.is_some()
     };
-    let (data, stat, watcher) = match contact.client.get_and_watch_data(path).await {
-        Ok(found) => found,
-        Err(Error::NoNode) => {
-            if was_known {
-                tracing::warn!(path, "The secret of the hosts that vouch for one another was deleted; it is made anew");
-            }
-            return create(contact).await.map(|()| None);
+    let Some((data, stat, watcher)) = if_there_at(path, contact.client.get_and_watch_data(path).await)? else {
+        if was_known {
+            tracing::warn!(path, "The secret of the hosts that vouch for one another was deleted; it is made anew");
         }
-        Err(error) => return Err(RequestError::from(error).without(Right::Read, path)),
+        return create(contact).await.map(|()| None);
     };
     if let Some(secret) = Secret::read(&data) {
         shared.learn(|known| (known.election, known.secret) = (Some(election), Some(secret)));

@@ -15,7 +15,7 @@ use crate::core::event::{Candidacy, Denial, Event};
 use crate::core::guard_messages::Slot;
 use crate::core::settings::Recipe;
 use crate::core::time::Timestamp;
-use crate::zookeeper::client::error::{Part, PathAccess, RequestError, Right};
+use crate::zookeeper::client::error::{Part, PathAccess, RequestError, Right, if_there};
 use crate::zookeeper::client::requests::ANY_VERSION;
 use crate::zookeeper::election::read::{Answer, Watching, of_a_holder};
 use crate::zookeeper::election::run_once;
@@ -193,14 +193,9 @@ async fn candidate_to_delete(contact: &Contact, candidacy: Candidacy) -> Result<
 
 /// Whether our own release has written the record.
 async fn was_freed_by_us(contact: &Contact, slot: Slot, entry: &Entry) -> Result<bool, RequestError> {
-    match contact.client.get_data(&contact.shared.paths.of(slot).lease).await {
-        Ok((data, stat)) => {
-            let record = contact.shared.parse(slot, &data, &stat).record;
-            Ok(!record.held && record.nonce == entry.nonce)
-        }
-        Err(crate::zookeeper::client::connection::Error::NoNode) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
+    let found = if_there(contact.client.get_data(&contact.shared.paths.of(slot).lease).await)?;
+    let record = found.map(|(data, stat)| contact.shared.parse(slot, &data, &stat).record);
+    Ok(record.is_some_and(|record| !record.held && record.nonce == entry.nonce))
 }
 
 /// The lease counts from here: the clock is read just before the request leaves.

@@ -2,10 +2,8 @@
 //! own member znode, which is always new, shows how the server expands `--acl`. No ACL is changed. The secret of `--vouch` is
 //! not for those who may only read the rest.
 
-use crate::zookeeper::client::connection::Error;
-
 use crate::zookeeper::client::acl::{self, Entry};
-use crate::zookeeper::client::error::RequestError;
+use crate::zookeeper::client::error::{RequestError, if_there};
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::schema::control::CONTROL;
 use crate::zookeeper::schema::member::MEMBERS;
@@ -25,15 +23,10 @@ pub(crate) async fn report(contact: &Contact) -> Result<(), RequestError> {
     paths.extend([MEMBERS, CONTROL, VOUCH].map(|below| format!("{base}/{below}")));
     let secret = &shared.paths.vouch;
     for path in paths {
-        match contact.client.get_acl(&path).await {
-            Ok(found) => {
-                compare(&path, &found, &own);
-                if path == *secret {
-                    warn_of_readers(&path, &found);
-                }
-            }
-            Err(Error::NoNode) => {}
-            Err(error) => return Err(error.into()),
+        let Some(found) = if_there(contact.client.get_acl(&path).await)? else { continue };
+        compare(&path, &found, &own);
+        if path == *secret {
+            warn_of_readers(&path, &found);
         }
     }
     shared.report_ownership_no_more();

@@ -16,7 +16,7 @@ use tokio::time::{sleep, timeout};
 use super::{backoff, number, order_clock, pause};
 use crate::core::operator_orders::Drain as DrainOrder;
 use crate::zookeeper::client::ensure_path::parent;
-use crate::zookeeper::client::error::{RequestError, Right};
+use crate::zookeeper::client::error::{RequestError, if_there_at};
 use crate::zookeeper::election::session::contact::{Contact, LOOK_AGAIN};
 use crate::zookeeper::schema::control::drain::Drain;
 use crate::zookeeper::schema::control::remedy;
@@ -156,14 +156,14 @@ async fn read(drains: &Drains, changed: impl Fn(), contact: &Contact) -> Result<
     let (found, watcher) = contact.client.check_and_watch_stat(path).await?;
     let mut look = Look { watchers: vec![watcher], again_in: LOOK_AGAIN };
     let found = match found {
-        Some(_) => match contact.client.get_data(path).await {
-            Ok((data, stat)) => in_force(drains, contact, &data, &stat).await,
-            Err(Error::NoNode) => {
+        Some(_) => {
+            if let Some((data, stat)) = if_there_at(path, contact.client.get_data(path).await)? {
+                in_force(drains, contact, &data, &stat).await
+            } else {
                 look.again_in = AT_ONCE;
                 None
             }
-            Err(error) => return Err(RequestError::from(error).without(Right::Read, path)),
-        },
+        }
         None => None,
     };
     let mut notice = None;
@@ -221,34 +221,23 @@ async fn in_force(drains: &Drains, contact: &Contact, data: &[u8], stat: &Stat) 
 async fn has_others(contact: &Contact, watchers: &mut Vec<Watcher>) -> Result<bool, RequestError> {
     let (shared, client) = (&contact.shared, &contact.client);
     let directory = format!("{}/{MEMBERS}", shared.paths.base);
-    let forbidden = |error: Error| RequestError::from(error).without(Right::Read, &directory);
-    let members = match client.get_and_watch_children(&directory).await {
-        Ok((members, _, watcher)) => {
-            watchers.push(watcher);
-            members
-        }
-        Err(Error::NoNode) => {
-            watchers.push(client.check_and_watch_stat(&directory).await?.1);
-            return Ok(false);
-        }
-        Err(error) => return Err(forbidden(error)),
+    let Some((members, _, watcher)) = if_there_at(&directory, client.get_and_watch_children(&directory).await)? else {
+        watchers.push(client.check_and_watch_stat(&directory).await?.1);
+        return Ok(false);
     };
+    watchers.push(watcher);
     for id in members.iter().filter(|id| **id != shared.settings.id) {
-        match client.get_and_watch_data(&format!("{directory}/{id}")).await {
-            Ok((data, _, watcher)) => {
-                let member = Member::read(&data).unwrap_or_default();
-                watchers.push(watcher);
-                if member.can_replace(&shared.settings.host) {
-                    let Some(drain) = drained_too(contact, &member.host).await? else {
-                        // Whatever becomes of the others, this one is enough.
-                        watchers.drain(1..watchers.len() - 1);
-                        return Ok(true);
-                    };
-                    watchers.push(drain);
-                }
-            }
-            Err(Error::NoNode) => {}
-            Err(error) => return Err(forbidden(error)),
+        let read = client.get_and_watch_data(&format!("{directory}/{id}")).await;
+        let Some((data, _, watcher)) = if_there_at(&directory, read)? else { continue };
+        let member = Member::read(&data).unwrap_or_default();
+        watchers.push(watcher);
+        if member.can_replace(&shared.settings.host) {
+            let Some(drain) = drained_too(contact, &member.host).await? else {
+                // Whatever becomes of the others, this one is enough.
+                watchers.drain(1..watchers.len() - 1);
+                return Ok(true);
+            };
+            watchers.push(drain);
         }
     }
     Ok(false)

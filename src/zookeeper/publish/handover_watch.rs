@@ -13,7 +13,7 @@ use tokio::time::sleep;
 
 use super::{backoff, number, pause};
 use crate::core::operator_orders::Prospect;
-use crate::zookeeper::client::error::{RequestError, Right};
+use crate::zookeeper::client::error::{RequestError, Right, if_there_at};
 use crate::zookeeper::election::session::contact::{Contact, LOOK_AGAIN};
 use crate::zookeeper::schema::control::{Handover, Orders};
 use crate::zookeeper::schema::member::{MEMBERS, Member};
@@ -65,11 +65,8 @@ async fn read(contact: &Contact, order: &Handover, to: &str) -> Result<Option<[W
     let (found, began, data) = tokio::join!(found, began, client.get_data(&member));
     let (_, member_watcher) = found.map_err(forbidden(&member))?;
     let (began, term_watcher) = began.map_err(forbidden(term))?;
-    let has_target = match data {
-        Ok((data, _)) => Member::read(&data).is_ok_and(|member| member.eligible),
-        Err(Error::NoNode) => false,
-        Err(error) => return Err(forbidden(&member)(error)),
-    };
+    let member = if_there_at(&member, data)?.and_then(|(data, _)| Member::read(&data).ok());
+    let has_target = member.is_some_and(|member| member.eligible);
     let newest = began.map_or(order.token, |stat| stat.mzxid);
     shared.foresee(Prospect { of: number(&order.order), newest, has_target });
     Ok(Some([member_watcher, term_watcher]))

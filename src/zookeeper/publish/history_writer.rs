@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::zookeeper::client::connection::{Error, MultiError};
 use crate::zookeeper::client::requests::ANY_VERSION;
 
-use crate::zookeeper::client::error::{RequestError, Right};
+use crate::zookeeper::client::error::{RequestError, Right, if_there_at};
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::schema::history::{HISTORY, History, KEPT, Term};
 
@@ -51,11 +51,10 @@ pub(crate) async fn put(contact: &Contact, unwritten: &Unwritten) -> Result<(), 
         return Ok(());
     }
     let path = format!("{}/{HISTORY}", contact.shared.paths.base);
-    let (mut history, version) = match contact.client.get_data(&path).await {
+    let (mut history, version) = match if_there_at(&path, contact.client.get_data(&path).await)? {
         // An unreadable history is replaced: it is only for display.
-        Ok((data, stat)) => (History::read(&data).unwrap_or_default(), Some(stat.version)),
-        Err(Error::NoNode) => (History::default(), None),
-        Err(error) => return Err(RequestError::from(error).without(Right::Read, &path)),
+        Some((data, stat)) => (History::read(&data).unwrap_or_default(), Some(stat.version)),
+        None => (History::default(), None),
     };
     for term in &terms {
         history.put(term);

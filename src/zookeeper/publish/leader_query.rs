@@ -5,12 +5,11 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::zookeeper::client::connection::Error;
 use futures_util::FutureExt as _;
 use tokio::time::timeout;
 
 use crate::core::settings::Recipe;
-use crate::zookeeper::client::error::RequestError;
+use crate::zookeeper::client::error::{RequestError, if_there};
 use crate::zookeeper::election::read::{self, SlotState};
 use crate::zookeeper::election::session::companion::Companion;
 use crate::zookeeper::election::session::contact::Contact;
@@ -105,15 +104,12 @@ async fn first(
     if books.iter().any(|books| matches!(&books.holder, Holder::Candidate { name, .. } if *name == first)) {
         return Ok(leader);
     }
-    match contact.client.get_data(&contact.shared.paths.candidate(&first)).await {
-        Ok((data, stat)) => {
-            let id = String::from_utf8_lossy(&data).into_owned();
-            let id = if id.is_empty() { first } else { id };
-            Ok(Some(Leader { id: Some(id), since: stat.ctime, is_away: false }))
-        }
-        Err(Error::NoNode) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
+    let found = if_there(contact.client.get_data(&contact.shared.paths.candidate(&first)).await)?;
+    Ok(found.map(|(data, stat)| {
+        let id = String::from_utf8_lossy(&data).into_owned();
+        let id = if id.is_empty() { first } else { id };
+        Leader { id: Some(id), since: stat.ctime, is_away: false }
+    }))
 }
 
 fn place(contact: &Contact, children: &[String], books: &[SlotState]) -> Option<u32> {

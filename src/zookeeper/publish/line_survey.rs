@@ -13,8 +13,8 @@ use tokio::time::{sleep, timeout};
 
 use super::{COALESCED, backoff, pause};
 use crate::core::vouching::Roster;
-use crate::zookeeper::client::connection::{Error, Watcher};
-use crate::zookeeper::client::error::{RequestError, Right};
+use crate::zookeeper::client::connection::{Error, Stat, Watcher};
+use crate::zookeeper::client::error::{RequestError, if_there, if_there_at};
 use crate::zookeeper::election::secret;
 use crate::zookeeper::election::session::contact::{Contact, LOOK_AGAIN};
 use crate::zookeeper::schema::member::{MEMBERS, Member};
@@ -68,21 +68,16 @@ async fn read(contact: &Contact) -> Result<Vec<Watcher>, RequestError> {
     let of_line = client.get_and_watch_children(&paths.election);
     let of_members = client.get_and_watch_children(&members);
     let (base, of_line, of_members) = tokio::join!(base, of_line, of_members);
-    let if_there = |read: Result<_, Error>, path: &str| match read {
-        Ok(found) => Ok(Some(found)),
-        Err(Error::NoNode) => Ok(None),
-        Err(error) => Err(RequestError::from(error).without(Right::Read, path)),
-    };
     let mut watchers = Vec::new();
-    if let Some((_, stat, watcher)) = if_there(base, &paths.base)? {
+    if let Some((_, stat, watcher)) = if_there_at(&paths.base, base)? {
         watchers.push(watcher);
         watchers.extend(secret::read(contact, stat.czxid).await?);
     }
-    let children = if_there(of_line, &paths.election)?.map(|(children, _, watcher)| {
+    let children = if_there_at(&paths.election, of_line)?.map(|(children, _, watcher)| {
         watchers.push(watcher);
         children
     });
-    watchers.extend(if_there(of_members, &members)?.map(|(_, _, watcher)| watcher));
+    watchers.extend(if_there_at(&members, of_members)?.map(|(_, _, watcher)| watcher));
     let names = contact.shared.settings.names();
     let (line, _) = queue::ordered(names, &children.unwrap_or_default(), &[]);
     contact.shared.lined_up(neighbours(contact, &members, &line).await?);
@@ -99,13 +94,10 @@ async fn neighbours(contact: &Contact, members: &str, line: &[String]) -> Result
 
 /// A candidate says its id, which names its member. A member of another session is of another process.
 async fn neighbour(contact: &Contact, members: &str, candidate: &str) -> Result<Option<Neighbour>, RequestError> {
-    let (id, owner) = match contact.client.get_data(&contact.shared.paths.candidate(candidate)).await {
-        Ok((data, stat)) => (String::from_utf8_lossy(&data).into_owned(), stat.ephemeral_owner),
-        Err(Error::NoNode) => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
-    match contact.client.get_data(&format!("{members}/{id}")).await {
-        Ok((data, stat)) if stat.ephemeral_owner == owner => {
+    let found = if_there(contact.client.get_data(&contact.shared.paths.candidate(candidate)).await)?;
+    let Some((id, Stat { ephemeral_owner, .. })) = found else { return Ok(None) };
+    match contact.client.get_data(&format!("{members}/{}", String::from_utf8_lossy(&id))).await {
+        Ok((data, stat)) if stat.ephemeral_owner == ephemeral_owner => {
             Ok(Member::read(&data).ok().and_then(|member| member.neighbour()))
         }
         Ok(_) | Err(Error::NoNode | Error::BadArguments(_)) => Ok(None),

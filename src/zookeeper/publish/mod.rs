@@ -16,7 +16,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use crate::zookeeper::client::connection::{Error, Watcher};
+use crate::zookeeper::client::connection::Watcher;
 use futures_util::FutureExt as _;
 use futures_util::future::OptionFuture;
 use tokio::sync::watch;
@@ -25,7 +25,7 @@ use tokio::time::{sleep, timeout};
 use crate::clock;
 use crate::core::backoff::{Backoff, LONGEST};
 use crate::core::operator_orders::{Disabled, Handover, Orders, Target};
-use crate::zookeeper::client::error::{RequestError, Right};
+use crate::zookeeper::client::error::{RequestError, Right, if_there_at};
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::schema::control::{CONTROL, Handover as HandoverOrder, Orders as OrdersJson};
 use crate::zookeeper::schema::history::Term;
@@ -165,16 +165,11 @@ async fn read_orders(publisher: &Publisher, contact: &Contact) -> Result<(Watche
     let found = contact.client.check_and_watch_stat(&path);
     let read = contact.client.get_data(&path);
     let (found, read) = tokio::join!(found, read);
-    let forbidden = |error: Error| RequestError::from(error).without(Right::Read, &path);
-    let (was_there, watcher) = found.map_err(forbidden)?;
-    let found = match read {
-        Ok((data, stat)) => order_clock::judge(contact, understood(publisher, &data, stat.mzxid), &stat).await,
-        Err(Error::NoNode) => {
-            InForce { orders: OrdersJson::default(), lapses_in: was_there.map(|_| drain_watch::AT_ONCE) }
-        }
-        Err(error) => return Err(forbidden(error)),
+    let (was_there, watcher) = found.map_err(|error| RequestError::from(error).without(Right::Read, &path))?;
+    let InForce { orders, lapses_in } = match if_there_at(&path, read)? {
+        Some((data, stat)) => order_clock::judge(contact, understood(publisher, &data, stat.mzxid), &stat).await,
+        None => InForce { orders: OrdersJson::default(), lapses_in: was_there.map(|_| drain_watch::AT_ONCE) },
     };
-    let InForce { orders, lapses_in } = found;
     publisher.report(&orders, &contact.shared.settings.base);
     contact.shared.ordered(for_us(&orders, &contact.shared.settings.id));
     Ok((watcher, lapses_in))

@@ -10,7 +10,7 @@ use futures_util::future::{OptionFuture, join_all};
 use crate::core::event::{Candidacy, Event, View};
 use crate::core::guard_messages::CandidateName;
 use crate::core::settings::Recipe;
-use crate::zookeeper::client::error::{RequestError, Right};
+use crate::zookeeper::client::error::{RequestError, Right, if_there, if_there_at};
 use crate::zookeeper::election::read::{self, Answer, ROUNDS, SlotState, Watching};
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::election::session::watches::Watch;
@@ -59,11 +59,8 @@ pub(crate) async fn look(contact: Arc<Contact>, candidacy: Candidacy) -> Result<
         let children = contact.client.get_children(&contact.shared.paths.election);
         let told = told(&contact, &znode);
         let (children, books, told) = tokio::join!(children, books, told);
-        let children = match children {
-            Ok((children, _)) => children,
-            Err(Error::NoNode) => return Err(RequestError::CANDIDATE_GONE),
-            Err(error) => return Err(RequestError::from(error).without(Right::Read, &contact.shared.paths.election)),
-        };
+        let children = if_there_at(&contact.shared.paths.election, children)?;
+        let (children, _) = children.ok_or(RequestError::CANDIDATE_GONE)?;
         match read::judge(&contact, books).await? {
             Some(books) => return seen(&contact, &candidate, &znode, &children, &books, told?),
             None => read::repair(&contact).await?,
@@ -86,17 +83,10 @@ fn told<'a>(contact: &'a Contact, znode: &Znode) -> impl Future<Output = Result<
     let path = contact.shared.paths.candidate(&znode.name);
     let read = is_asked.then(|| contact.client.get_data(&path));
     async move {
-        match read {
-            None => Ok(Told::default()),
-            Some(read) => match read.await {
-                Ok((data, stat)) => Ok(Told {
-                    is_revoked: data == REVOKE,
-                    touch: Some(stat.mzxid).filter(|mzxid| *mzxid != stat.czxid),
-                }),
-                Err(Error::NoNode) => Err(RequestError::CANDIDATE_GONE),
-                Err(error) => Err(error.into()),
-            },
-        }
+        let Some(read) = read else { return Ok(Told::default()) };
+        let (data, stat) = if_there(read.await)?.ok_or(RequestError::CANDIDATE_GONE)?;
+        let touch = Some(stat.mzxid).filter(|mzxid| *mzxid != stat.czxid);
+        Ok(Told { is_revoked: data == REVOKE, touch })
     }
 }
 
@@ -135,11 +125,7 @@ async fn create(contact: &Contact, mut candidate: Candidate) -> Result<Entered, 
     };
     candidate.znode = Some(znode.clone());
     contact.shared.remember(&candidate);
-    let children = match children {
-        Ok((children, _)) => children,
-        Err(Error::NoNode) => return Ok(Entered::Incomplete),
-        Err(error) => return Err(RequestError::from(error).without(Right::Read, &paths.election)),
-    };
+    let Some((children, _)) = if_there_at(&paths.election, children)? else { return Ok(Entered::Incomplete) };
     let Some(books) = read::judge(contact, books).await? else { return Ok(Entered::Incomplete) };
     let answer = seen(contact, &candidate, &znode, &children, &books, Told::default())?;
     Ok(Entered::Seen(Box::new(answer)))
@@ -156,11 +142,8 @@ async fn find(contact: &Contact, candidate: &mut Candidate) -> Result<bool, Requ
     let (client, paths) = (&contact.client, &contact.shared.paths);
     // The server is not behind the one that got the create: it is the same, or the connection began with a `sync`
     // (`session::resume`), which a server answers before all later reads of the session.
-    let children = match client.get_children(&paths.election).await {
-        Ok((children, _)) => children,
-        Err(Error::NoNode) => Vec::new(),
-        Err(error) => return Err(RequestError::from(error).without(Right::Read, &paths.election)),
-    };
+    let children = if_there_at(&paths.election, client.get_children(&paths.election).await)?;
+    let children = children.map_or_else(Vec::new, |(children, _)| children);
     let names = contact.shared.settings.names();
     if !names.carry_uuids() {
         return find_by_owner(contact, candidate, queue::in_order(names, &children)).await;
@@ -188,10 +171,7 @@ async fn find_by_owner(contact: &Contact, candidate: &mut Candidate, line: Vec<S
             adopt(contact, candidate, name, &stat);
         } else {
             tracing::debug!(name, "Candidate of ours was one too many, and is deleted");
-            match contact.client.delete(&contact.shared.paths.candidate(&name), None).await {
-                Ok(()) | Err(Error::NoNode) => {}
-                Err(error) => return Err(error.into()),
-            }
+            if_there(contact.client.delete(&contact.shared.paths.candidate(&name), None).await)?;
         }
     }
     candidate.former.clear();

@@ -16,8 +16,8 @@ use tokio::time::{sleep, timeout};
 use crate::background;
 use crate::core::event::{Candidacy, Event};
 use crate::core::guard_messages::Slot;
-use crate::zookeeper::client::connection::{Error, EventType, Stat, State, Watcher};
-use crate::zookeeper::client::error::{RequestError, Right};
+use crate::zookeeper::client::connection::{EventType, Stat, State, Watcher};
+use crate::zookeeper::client::error::{RequestError, if_there, if_there_at};
 use crate::zookeeper::election::preempt;
 use crate::zookeeper::election::session::contact::{Contact, LOOK_AGAIN};
 use crate::zookeeper::election::session::watches::{Target, Touch, Watch};
@@ -124,11 +124,8 @@ async fn arm(contact: &Contact, watch: &Watch) -> Result<Option<Watcher>, Reques
         // watch all the same. A read is refused.
         Target::Candidate(name) | Target::Own(name) => {
             let path = paths.candidate(name);
-            let (stat, watcher) = match client.get_and_watch_data(&path).await {
-                Ok((_, stat, watcher)) => (stat, watcher),
-                Err(Error::NoNode) => return Ok(None),
-                Err(error) => return Err(RequestError::from(error).without(Right::Read, &path)),
-            };
+            let read = client.get_and_watch_data(&path).await;
+            let Some((_, stat, watcher)) = if_there_at(&path, read)? else { return Ok(None) };
             let is_news = |stat: &Stat, seen: Touch| {
                 stat.mzxid != stat.czxid
                     && seen != Some(stat.mzxid)
@@ -137,19 +134,17 @@ async fn arm(contact: &Contact, watch: &Watch) -> Result<Option<Watcher>, Reques
             let touched = |stat: &Stat| watch.touched.is_some_and(|seen| is_news(stat, seen));
             (is_as_seen(stat.czxid) && !touched(&stat), watcher)
         }
-        Target::Record(slot) => match client.get_and_watch_data(&paths.of(*slot).lease).await {
-            Ok((_, stat, watcher)) => (is_as_seen(stat.mzxid), watcher),
-            Err(Error::NoNode) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        },
-        Target::Base(slot) => match client.get_and_watch_children(&paths.of(*slot).home).await {
-            Ok((children, _, watcher)) => {
-                preempt::heed(contact, *slot, &children).await?;
-                (Paths::has_books(&children), watcher)
-            }
-            Err(Error::NoNode) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        },
+        Target::Record(slot) => {
+            let read = client.get_and_watch_data(&paths.of(*slot).lease).await;
+            let Some((_, stat, watcher)) = if_there(read)? else { return Ok(None) };
+            (is_as_seen(stat.mzxid), watcher)
+        }
+        Target::Base(slot) => {
+            let read = client.get_and_watch_children(&paths.of(*slot).home).await;
+            let Some((children, _, watcher)) = if_there(read)? else { return Ok(None) };
+            preempt::heed(contact, *slot, &children).await?;
+            (Paths::has_books(&children), watcher)
+        }
     };
     Ok(as_seen.then_some(watcher))
 }
