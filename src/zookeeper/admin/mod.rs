@@ -18,7 +18,7 @@ use crate::zookeeper::client::address::Address;
 use crate::zookeeper::client::connect::{Access, Pace};
 use crate::zookeeper::client::diagnose;
 use crate::zookeeper::client::ensure_path::parent;
-use crate::zookeeper::client::error::{self, Part, PathAccess, Refusal, RequestError, Right};
+use crate::zookeeper::client::error::{self, Part, PathAccess, Refusal, RequestError, Right, if_there_at};
 use crate::zookeeper::client::four_letter;
 use crate::zookeeper::client::requests::ANY_VERSION;
 
@@ -234,7 +234,7 @@ impl AdminClient {
     /// There is no answer.
     pub async fn read(&self, path: &str) -> Result<Option<Znode>, AdminError> {
         let path = self.full(path);
-        let found = self.ask((Right::Read, &path), self.client.get_data(&path)).await?;
+        let found = self.ask(&path, self.client.get_data(&path)).await?;
         Ok(found.map(|(data, stat)| Znode { data, facts: stat.into() }))
     }
 
@@ -244,7 +244,7 @@ impl AdminClient {
     /// There is no answer.
     pub async fn children(&self, path: &str) -> Result<Option<Vec<String>>, AdminError> {
         let path = self.full(path);
-        let found = self.ask((Right::Read, &path), self.client.get_children(&path)).await?;
+        let found = self.ask(&path, self.client.get_children(&path)).await?;
         Ok(found.map(|(children, _)| children))
     }
 
@@ -255,7 +255,7 @@ impl AdminClient {
     /// There is no answer.
     pub async fn catch_up(&self, path: &str) -> Result<(), AdminError> {
         let path = self.full(path);
-        self.ask((Right::Read, &path), self.client.sync(&path)).await.map(drop)
+        self.ask(&path, self.client.sync(&path)).await.map(drop)
     }
 
     /// Its ACL; `None`: it does not exist.
@@ -264,7 +264,7 @@ impl AdminClient {
     /// There is no answer.
     pub async fn acl(&self, path: &str) -> Result<Option<Vec<Entry>>, AdminError> {
         let path = self.full(path);
-        self.ask((Right::Read, &path), self.client.get_acl(&path)).await
+        self.ask(&path, self.client.get_acl(&path)).await
     }
 
     /// Whether it has this data version, confirmed by a quorum: a check that is committed like a write and writes
@@ -376,7 +376,7 @@ impl AdminClient {
 
     /// The ACL of a znode, for a new child; `None`: the znode does not exist.
     async fn acl_for_a_child(&self, path: &str) -> Result<Option<Acl>, AdminError> {
-        let found = self.ask((Right::Read, path), self.client.get_acl(path)).await?.map(Acl::of_znode);
+        let found = self.ask(path, self.client.get_acl(path)).await?.map(Acl::of_znode);
         let masked = || Refusal::Right(Right::SeeAcl, path.to_owned()).to_string();
         found.map(|acl| acl.ok_or_else(|| AdminError::Forbidden(masked()))).transpose()
     }
@@ -392,13 +392,7 @@ impl AdminClient {
     }
 
     async fn commit(&self, multi: Multi<'_>, steps: &[PathAccess<'_>]) -> Result<Written, AdminError> {
-        let sent = multi.commit();
-        let answer = match timeout(self.limit, AssertUnwindSafe(sent).catch_unwind()).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(_)) => return Err(AdminError::Unknown("the server's answer made no sense".to_owned())),
-            Err(_) => return Err(AdminError::Unknown("no answer in time".to_owned())),
-        };
-        match answer {
+        match self.in_time(multi.commit()).await? {
             Ok(_) => Ok(Written::Done),
             Err(MultiError::OperationFailed {
                 source: Error::BadVersion | Error::NoNode | Error::NodeExists, ..
@@ -407,15 +401,14 @@ impl AdminClient {
         }
     }
 
-    async fn ask<T>(
-        &self,
-        (right, path): (Right, &str),
-        request: impl Future<Output = Result<T, Error>>,
-    ) -> Result<Option<T>, AdminError> {
+    /// Reads at this path; `None`: there is no such znode.
+    async fn ask<T>(&self, path: &str, read: impl Future<Output = Result<T, Error>>) -> Result<Option<T>, AdminError> {
+        Ok(if_there_at(path, self.in_time(read).await?)?)
+    }
+
+    async fn in_time<T>(&self, request: impl Future<Output = T>) -> Result<T, AdminError> {
         match timeout(self.limit, AssertUnwindSafe(request).catch_unwind()).await {
-            Ok(Ok(Ok(answer))) => Ok(Some(answer)),
-            Ok(Ok(Err(Error::NoNode))) => Ok(None),
-            Ok(Ok(Err(error))) => Err(RequestError::from(error).without(right, path).into()),
+            Ok(Ok(answer)) => Ok(answer),
             Ok(Err(_)) => Err(AdminError::Unknown("the server's answer made no sense".to_owned())),
             Err(_) => Err(AdminError::Unknown("no answer in time".to_owned())),
         }
