@@ -63,7 +63,7 @@ async fn give(
     let status = remedy::about_election("status", &election.base);
     let may_stand =
         format!("the election may be disabled by now: {status} tells whether it is, and {remedy} takes it back");
-    orders::give(context, election, &may_stand, |orders| {
+    orders::change(context, election, Some(&may_stand), |orders| {
         let present = orders.in_force(clock::time_of_day()).disabled.as_ref().map(Present::disabled);
         let refusal = present.as_ref().map_or(Ok(()), |present| present.gives_way(order.lasts(), false, &remedy));
         if refusal.is_ok() {

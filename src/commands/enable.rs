@@ -28,7 +28,7 @@ pub(super) async fn answer(context: &CommandContext<'_>, wait: Option<Duration>)
     };
     let status = remedy::about_election("status", &election.base);
     let may_stand = format!("the election may be enabled by now: {status} tells whether it is");
-    orders::give(context, &election, &may_stand, |orders| orders.disabled = None).await?;
+    orders::change(context, &election, Some(&may_stand), |orders| orders.disabled = None).await?;
     let mut progress = Progress::new(context.output.format);
     progress.tell(&format!("{} {done}", election.base));
     let Some(limit) = wait else { return Ok(told(context, "enabled", DONE, String::new())) };

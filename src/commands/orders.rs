@@ -49,27 +49,9 @@ pub(super) async fn sent(
     })
 }
 
-/// Changes the orders. `may_stand` is told if no answer comes.
-pub(super) async fn give(
-    context: &CommandContext<'_>,
-    election: &ElectionView,
-    may_stand: &str,
-    change: impl FnMut(&mut Orders),
-) -> Result<(), CommandError> {
-    changed(context, election, Some(may_stand), change).await
-}
-
-/// Changes the orders, of which the caller tells what stands.
+/// Changes the orders. Unreadable ones are void, and are replaced. `may_stand` is told if no answer comes; `None`: the caller tells
+/// what stands.
 pub(super) async fn change(
-    context: &CommandContext<'_>,
-    election: &ElectionView,
-    change: impl FnMut(&mut Orders),
-) -> Result<(), CommandError> {
-    changed(context, election, None, change).await
-}
-
-/// Unreadable orders are void, and are replaced.
-async fn changed(
     context: &CommandContext<'_>,
     election: &ElectionView,
     may_stand: Option<&str>,

@@ -20,7 +20,7 @@ pub(super) async fn give(
     order: &Handover,
 ) -> Result<(), CommandError> {
     let mut replaced = None;
-    change(context, election, |orders| {
+    change(context, election, None, |orders| {
         let present = orders.in_force(clock::time_of_day()).handover;
         replaced = present.filter(|present| present.token == order.token);
         orders.handover = Some(order.clone());
@@ -59,7 +59,7 @@ async fn changed(
 ) -> Result<(), CommandError> {
     following::until(context, patience, progress, async |context, _| {
         let election = context.election().await?;
-        change(context, &election, &what).await.map(Step::Done)
+        change(context, &election, None, &what).await.map(Step::Done)
     })
     .await
 }
