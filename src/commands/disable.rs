@@ -10,7 +10,7 @@ use super::orders::following::{self, Given, Step, gone};
 use super::orders::replacing::Present;
 use super::orders::{self, Patience, Progress};
 use super::slot_state::{self, SlotState, Whose, WhyNobody};
-use super::{Answer, CommandContext, CommandError};
+use super::{Answer, CommandContext, CommandError, DONE, NOT_DONE};
 use crate::clock;
 use crate::config::ctl::OutputFormat;
 use crate::core::lease::wait_over_at;
@@ -21,9 +21,6 @@ use crate::zookeeper::admin::Facts;
 use crate::zookeeper::admin::view::{ElectionView, SlotView};
 use crate::zookeeper::schema::control::{Disabled, remedy};
 use crate::zookeeper::schema::lease::Lease;
-
-pub(super) const DONE: u8 = 0;
-pub(super) const NOT_DONE: u8 = 1;
 
 pub(super) async fn answer(
     context: &CommandContext<'_>,

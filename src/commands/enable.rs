@@ -4,12 +4,12 @@
 
 use std::time::Duration;
 
-use super::disable::{DONE, NOT_DONE, told};
+use super::disable::told;
 use super::orders::following::{self, Step};
 use super::orders::replacing::Present;
 use super::orders::{self, Patience, Progress};
 use super::slot_state::{self, SlotState, WhyNobody};
-use super::{Answer, CommandContext, CommandError, NOT_KNOWN};
+use super::{Answer, CommandContext, CommandError, DONE, NOT_DONE, NOT_KNOWN};
 use crate::clock;
 use crate::observe::words;
 use crate::zookeeper::admin::view::{ElectionView, SlotView};

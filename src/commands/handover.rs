@@ -13,7 +13,7 @@ use super::orders::following::{self, Step};
 use super::orders::{Patience, Progress};
 use super::slot_state::contenders::{self, Contender};
 use super::slot_state::{self, SlotState};
-use super::{Answer, CommandContext, CommandError, NOT_KNOWN, status};
+use super::{Answer, CommandContext, CommandError, DONE, NOT_DONE, NOT_KNOWN, status};
 use crate::config::ctl::OutputFormat;
 use crate::observe::words;
 use crate::random;
@@ -21,9 +21,6 @@ use crate::zookeeper::admin::view::ElectionView;
 use crate::zookeeper::schema::control::Handover;
 use crate::zookeeper::schema::control::remedy;
 use crate::zookeeper::schema::lease::Holder;
-
-const DONE: u8 = 0;
-const NOT_DONE: u8 = 1;
 
 /// The leader, as it was when we came.
 #[derive(Clone, Debug)]

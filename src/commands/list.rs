@@ -8,8 +8,8 @@ use super::output::{Cell, Output, Tone};
 use super::overdue;
 use super::slot_state::{self, SlotState, WhyNobody};
 use super::status::drain_json;
-use super::{Answer, CommandContext, CommandError};
-use crate::config::ctl::{OutputFormat, Selector};
+use super::{Answer, CommandContext, CommandError, path_of};
+use crate::config::ctl::OutputFormat;
 use crate::zookeeper::admin::Facts;
 use crate::zookeeper::admin::view::{self, All, Below, DrainView, ElectionView, SlotView};
 use crate::zookeeper::schema::lease::Holder;
@@ -32,17 +32,14 @@ pub(super) async fn answer(context: &CommandContext<'_>) -> Result<Answer, Comma
 }
 
 async fn look(context: &CommandContext<'_>) -> Result<Fleet, CommandError> {
-    let (Selector::Base(root) | Selector::OnlyOneBelow(root)) = &context.asked.selector;
-    let Some(Below { names, mut closed, .. }) = view::elections(&context.client, root.as_str()).await? else {
-        let chroot = context.in_chroot();
-        return Err(CommandError::not_known(format!("{root}{chroot} does not exist; is it another path or ensemble?")));
-    };
-    let All { mut elections, closed: too } = view::all(&context.client, root.as_str(), names).await?;
+    let root = path_of(context.asked);
+    let Below { names, mut closed, .. } = context.below(root).await?;
+    let All { mut elections, closed: too } = view::all(&context.client, root, names).await?;
     closed.extend(too);
     overdue::mark(context, elections.iter_mut().map(|(_, election)| election)).await?;
-    let mut drains = view::drains(&context.client, root.as_str(), &mut Vec::new()).await?;
+    let mut drains = view::drains(&context.client, root, &mut Vec::new()).await?;
     drains.retain(|drain| drain.is_in_force);
-    Ok(Fleet { root: root.to_string(), in_chroot: context.in_chroot(), elections, closed, drains })
+    Ok(Fleet { root: root.to_owned(), in_chroot: context.in_chroot(), elections, closed, drains })
 }
 
 fn whole(fleet: &Fleet, output: &Output) -> String {

@@ -38,7 +38,7 @@ use crate::config::ctl::{Asked, OutputFormat, Question, Selector};
 use crate::config::error::{misspelt, quoted};
 use crate::exit::Status;
 use crate::observe::words;
-use crate::zookeeper::admin::view::{self, ElectionView, SlotView};
+use crate::zookeeper::admin::view::{self, Below, ElectionView, SlotView};
 use crate::zookeeper::admin::{AdminClient, AdminError, Destination, Tries};
 use crate::zookeeper::schema::control::remedy;
 
@@ -47,6 +47,10 @@ const NOT_KNOWN: u8 = 2;
 
 /// The status of an order that was not given.
 const REFUSED: u8 = 1;
+
+/// The statuses of an order that was given, by whether what is waited for has come.
+const DONE: u8 = 0;
+const NOT_DONE: u8 = 1;
 
 /// As a shell tells a program that SIGINT has ended.
 const INTERRUPTED: u8 = 130;
@@ -195,6 +199,12 @@ impl<'a> CommandContext<'a> {
         }
     }
 
+    /// What is below a root.
+    async fn below(&self, root: &str) -> Result<Below, CommandError> {
+        let missing = || format!("{root}{} does not exist; is it another path or ensemble?", self.in_chroot());
+        view::elections(&self.client, root).await?.ok_or_else(|| CommandError::not_known(missing()))
+    }
+
     async fn no_election(&self, base: &str) -> CommandError {
         let (place, list) = (self.in_chroot(), remedy::list_beside(base));
         let (root, name) = base.rsplit_once('/').unwrap_or_default();
@@ -210,6 +220,12 @@ impl<'a> CommandContext<'a> {
     fn in_chroot(&self) -> String {
         self.asked.chroot.as_ref().map_or_else(String::new, |chroot| format!(" in the chroot {chroot}"))
     }
+}
+
+/// The path of the election that was meant, or of the root.
+fn path_of(asked: &Asked) -> &str {
+    let (Selector::Base(path) | Selector::OnlyOneBelow(path)) = &asked.selector;
+    path.as_str()
 }
 
 /// Asks the ensemble, prints the answer.

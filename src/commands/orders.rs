@@ -24,7 +24,7 @@ use crate::zookeeper::schema::control::{CONTROL, Orders};
 use crate::zookeeper::schema::json::SchemaError;
 
 /// Another operator may write at the same time.
-const TRIES: usize = 10;
+pub(super) const TRIES: usize = 10;
 
 /// Between two looks at what becomes of an order.
 const PAUSE: Duration = Duration::from_millis(50);

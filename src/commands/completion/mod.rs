@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use tokio::runtime::Builder;
 
-use super::CommandContext;
+use super::{CommandContext, path_of};
 use crate::cli::completion::{Completion, Wanted};
-use crate::config::ctl::{Asked, Selector};
+use crate::config::ctl::Asked;
 use crate::zookeeper::admin::Tries;
 use crate::zookeeper::admin::view::{self, ElectionView};
 
@@ -34,17 +34,18 @@ pub fn values(completion: &Completion, asked: &Asked) -> String {
 
 async fn found(wanted: Wanted, asked: &Asked) -> Option<BTreeSet<String>> {
     let context = CommandContext::connect(asked, Tries::Twice).await.ok()?;
+    let root = path_of(asked);
     let found = match wanted {
         Wanted::Participant => participants(&view::election(&context.client, &context.base().await.ok()?).await.ok()??),
         Wanted::Election => elections(&context).await?.into_iter().collect(),
         Wanted::DrainedHost => {
-            let drains = view::drains(&context.client, root(&context), &mut Vec::new()).await.ok()?;
+            let drains = view::drains(&context.client, root, &mut Vec::new()).await.ok()?;
             drains.into_iter().map(|drain| drain.host).collect()
         }
         Wanted::Host => {
             let mut names = elections(&context).await?;
             names.truncate(ELECTIONS);
-            let all = view::all(&context.client, root(&context), names).await.ok()?;
+            let all = view::all(&context.client, root, names).await.ok()?;
             all.elections.iter().flat_map(|(_, election)| hosts(election)).collect()
         }
     };
@@ -52,13 +53,8 @@ async fn found(wanted: Wanted, asked: &Asked) -> Option<BTreeSet<String>> {
     Some(found)
 }
 
-fn root<'a>(context: &CommandContext<'a>) -> &'a str {
-    let (Selector::Base(root) | Selector::OnlyOneBelow(root)) = &context.asked.selector;
-    root.as_str()
-}
-
 async fn elections(context: &CommandContext<'_>) -> Option<Vec<String>> {
-    Some(view::elections(&context.client, root(context)).await.ok()??.names)
+    Some(view::elections(&context.client, path_of(context.asked)).await.ok()??.names)
 }
 
 fn hosts(election: &ElectionView) -> Vec<String> {

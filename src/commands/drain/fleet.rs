@@ -104,10 +104,7 @@ impl Fleet {
 /// The records that were seen, with the first time of each, are kept from one look to the next.
 pub(super) async fn look(order: &Drained<'_>, seen_at: &mut Vec<(i64, Sighting)>) -> Result<Fleet, CommandError> {
     let Drained { context, root, .. } = order;
-    let Some(all) = view::elections(&context.client, root).await? else {
-        let chroot = context.in_chroot();
-        return Err(CommandError::not_known(format!("{root}{chroot} does not exist; is it another path or ensemble?")));
-    };
+    let all = context.below(root).await?;
     refuse_one_election(&all, order)?;
     let (mut fleet, mut found) = (Fleet::default(), view::all(&context.client, root, all.names).await?);
     overdue::mark(context, found.elections.iter_mut().map(|(_, seen)| seen)).await?;

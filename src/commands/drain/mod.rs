@@ -16,27 +16,21 @@ use serde_json::json;
 use self::fleet::Fleet;
 use super::orders::following::{self, Given, Step, gone};
 use super::orders::replacing::Present;
-use super::orders::{Patience, Progress, sent};
-use super::{Answer, CommandContext, CommandError};
+use super::orders::{Patience, Progress, TRIES, sent};
+use super::{Answer, CommandContext, CommandError, DONE, NOT_DONE, path_of};
 use crate::clock;
-use crate::config::ctl::{OutputFormat, Question, Selector};
+use crate::config::ctl::{OutputFormat, Question};
 use crate::observe::words;
 use crate::random;
 use crate::zookeeper::admin::{Written, Znode};
 use crate::zookeeper::schema::control::drain::{DRAINS, Drain};
 use crate::zookeeper::schema::control::remedy;
 
-const DONE: u8 = 0;
-const NOT_DONE: u8 = 1;
-
 /// Who has just handed over is in no election for a moment.
 const LINES_UP_WITHIN: Duration = Duration::from_secs(5);
 
-/// Another operator may write at the same time.
-const TRIES: usize = 10;
-
 pub(super) async fn answer(context: &CommandContext<'_>) -> Result<Answer, CommandError> {
-    let (Selector::Base(root) | Selector::OnlyOneBelow(root)) = &context.asked.selector;
+    let root = path_of(context.asked);
     match &context.asked.question {
         Question::Drain { host, reason, lasts, force, wait } => {
             let drain = Drain {
@@ -47,9 +41,9 @@ pub(super) async fn answer(context: &CommandContext<'_>) -> Result<Answer, Comma
                 for_ms: lasts.map(|lasts| u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX)),
                 force: *force,
             };
-            drained(&Drained { context, root: root.as_str(), host, drain: &drain }, *wait).await
+            drained(&Drained { context, root, host, drain: &drain }, *wait).await
         }
-        Question::Undrain { host } => undrained(context, root.as_str(), host).await,
+        Question::Undrain { host } => undrained(context, root, host).await,
         _ => Err(CommandError::not_known("not a question about a drain")),
     }
 }

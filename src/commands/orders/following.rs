@@ -7,8 +7,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::{Patience, Progress};
-use crate::commands::{CommandContext, CommandError, NOT_KNOWN, UNREACHABLE};
-use crate::config::ctl::{Asked, Selector};
+use crate::commands::{CommandContext, CommandError, NOT_KNOWN, UNREACHABLE, path_of};
+use crate::config::ctl::Asked;
 use crate::zookeeper::admin::Tries;
 
 /// The order that was given, and how to take it back: the end of a sentence.
@@ -84,8 +84,7 @@ async fn connected<'a>(
 /// A session whose server knows of the order that was given in an earlier one. So an order that it does not show is gone.
 async fn caught_up(asked: &Asked) -> Result<CommandContext<'_>, CommandError> {
     let context = CommandContext::connect(asked, Tries::Twice).await?;
-    let (Selector::Base(path) | Selector::OnlyOneBelow(path)) = &asked.selector;
-    context.client.catch_up(path.as_str()).await?;
+    context.client.catch_up(path_of(asked)).await?;
     Ok(context)
 }
 
