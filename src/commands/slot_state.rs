@@ -152,7 +152,7 @@ fn why_free(election: &ElectionView) -> WhyNobody {
     match &election.orders.disabled {
         Some(order) => WhyNobody::Disabled { by: order.by.clone() },
         None if election.line.is_empty() => {
-            let barred = election.members.values().filter(|(member, _)| member.is_barred()).count();
+            let barred = election.members().filter(|member| member.is_barred()).count();
             let members = election.members.len();
             WhyNobody::NoneInLine { members, barred }
         }
@@ -226,12 +226,11 @@ pub(super) fn foreign_in_words(election: &ElectionView) -> Option<String> {
 /// The first in line, if it is a contender of another library: by its id, or else by its name.
 fn stranger(election: &ElectionView) -> Option<String> {
     let first = election.line.first().filter(|_| election.is_shared)?;
-    let is_ours = |(member, _): &(Member, _)| member.id == first.id;
     let held_by_it = |slot: &SlotView| {
         let holder = slot.lease.as_ref().and_then(|(lease, _)| lease.holder.as_ref());
         holder.is_some_and(|holder| holder.candidate.as_ref() == Some(&first.name))
     };
-    let is_ours = election.members.values().any(is_ours) || election.slots.iter().any(held_by_it);
+    let is_ours = election.members().any(|member| member.id == first.id) || election.slots.iter().any(held_by_it);
     let id = if first.id.is_empty() { &first.name } else { &first.id };
     (!is_ours).then(|| id.clone())
 }

@@ -201,10 +201,9 @@ fn ordered(election: &ElectionView, output: &Output) -> Vec<(&'static str, Cell)
         let text = format!("by {} {age} ago, {end}: {}; {remedy} ends it", order.by, order.reason);
         facts.push(("disabled", Cell::new(text, Tone::Warning)));
     }
-    let members = || election.members.values().map(|(member, _)| member);
     for DrainView { host, drain, written_at, is_in_force } in &election.drains {
-        if *is_in_force && members().any(|member| member.host == *host) {
-            let is_alone = !drain.force && !members().any(|member| member.can_replace(host));
+        if *is_in_force && election.members().any(|member| member.host == *host) {
+            let is_alone = !drain.force && !election.members().any(|member| member.can_replace(host));
             let stays = if is_alone { "; no other host could lead, so it stays" } else { "" };
             let text = format!("{host} {}{stays}", drain.said(*written_at));
             facts.push(("drained", Cell::new(text, Tone::Warning)));

@@ -58,7 +58,7 @@ async fn elections(context: &CommandContext<'_>) -> Option<Vec<String>> {
 }
 
 fn hosts(election: &ElectionView) -> Vec<String> {
-    election.members.values().map(|(member, _)| member.host.clone()).collect()
+    election.members().map(|member| member.host.clone()).collect()
 }
 
 /// Their ids, and the hosts that have only one of them.
@@ -68,5 +68,5 @@ fn participants(election: &ElectionView) -> BTreeSet<String> {
         *times.entry(host).or_insert(0) += 1;
     }
     let hosts = times.into_iter().filter(|(_, times)| *times == 1).map(|(host, _)| host);
-    election.members.values().map(|(member, _)| member.id.clone()).chain(hosts).collect()
+    election.members().map(|member| member.id.clone()).chain(hosts).collect()
 }

@@ -42,7 +42,7 @@ pub(super) async fn findings(
 
 /// Members are there, and a free lease, and each of them says why it may not be elected.
 fn nobody_may_lead(election: &ElectionView) -> Option<Finding> {
-    let members: Vec<_> = election.members.values().map(|(member, _)| member).collect();
+    let members: Vec<_> = election.members().collect();
     let is_stuck = election.line.is_empty() && election.slots.iter().any(is_free) && !members.is_empty();
     if !is_stuck || !members.iter().all(|member| member.is_barred()) {
         return None;
@@ -87,7 +87,7 @@ fn lost_record(slot: &SlotView, base: &str) -> Option<Finding> {
 
 /// Two jobs that share a name by mistake: one of them never runs.
 pub(super) fn programs(election: &ElectionView) -> Option<Finding> {
-    let members = election.members.values().map(|(member, _)| (&member.about.program, &member.id));
+    let members = election.members().map(|member| (&member.about.program, &member.id));
     let programs: BTreeMap<_, _> = members.filter(|(program, _)| !program.is_empty()).collect();
     let said: Vec<_> = programs.iter().map(|(program, id)| format!("{program} (as on {id})")).collect();
     let remedy = "if these are several jobs, only one of them runs: give each its own --name";

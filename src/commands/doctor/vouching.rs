@@ -17,7 +17,7 @@ const WHAT: &str = "outages";
 
 /// None if nobody has `--vouch`.
 pub(super) fn findings(election: &ElectionView) -> Vec<Finding> {
-    let members: Vec<_> = election.members.values().map(|(member, _)| member).collect();
+    let members: Vec<_> = election.members().collect();
     // After the last promise has run out, no command runs on.
     let slots = election.slots.iter().filter(|slot| slot.overdue_since.is_none());
     let leases = slots.filter_map(|slot| slot.lease.as_ref()).map(|(lease, _)| lease);

@@ -48,11 +48,10 @@ pub(super) struct Fleet {
 impl Fleet {
     /// Who takes part in this election.
     fn note_hosts(&mut self, election: &ElectionView, host: &str) {
-        let members = || election.members.values().map(|(member, _)| member);
-        self.hosts.extend(members().map(|member| member.host.clone()));
-        let same_id = members().find(|member| member.id == host).map(|member| member.host.clone());
+        self.hosts.extend(election.members().map(|member| member.host.clone()));
+        let same_id = election.members().find(|member| member.id == host).map(|member| member.host.clone());
         self.is_id_on = same_id.or(self.is_id_on.take());
-        self.shared += usize::from(members().any(|member| member.host == host));
+        self.shared += usize::from(election.members().any(|member| member.host == host));
         let leases = election.slots.iter().filter_map(|slot| slot.lease.as_ref()).map(|(lease, _)| lease);
         let mut last = leases.filter(|lease| lease.is_held()).filter_map(Lease::last_to_run);
         self.is_named |= last.any(|leader| leader.host == host);
@@ -67,7 +66,6 @@ impl Fleet {
         seen_at: &mut Vec<(i64, Sighting)>,
     ) {
         let Drained { context, host, .. } = order;
-        let members = || seen.members.values().map(|(member, _)| member);
         self.note_hosts(seen, host);
         if seen.slots.iter().any(|slot| slot.lease.is_none() && !seen.was_never_led(slot)) {
             return self.unknown.push(name);
@@ -87,10 +85,10 @@ impl Fleet {
         if let Some(why) = why_not_known(seen, host).filter(|_| !stopping::stops(seen, host)) {
             return self.perhaps.push((name, why));
         }
-        let mut own = members().filter(|member| member.host == *host).peekable();
+        let mut own = seen.members().filter(|member| member.host == *host).peekable();
         // A host that is gone hears nothing.
         let has_heard = own.peek().is_some() && own.all(|member| member.drained);
-        let is_alone = !order.drain.force && !members().any(|member| member.can_replace(host));
+        let is_alone = !order.drain.force && !seen.members().any(|member| member.can_replace(host));
         if is_alone && has_heard {
             return self.stays.push(name);
         }

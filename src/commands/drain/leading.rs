@@ -15,7 +15,7 @@ pub(super) fn leads(election: &ElectionView, host: &str, now: Sighting, seen: &m
             || lease.is_some_and(|(lease, facts)| !disable::is_over(lease, facts.mzxid, now, seen))
     };
     let is_led = may_run_under(election, host).any(may_run);
-    is_led || election.members.values().any(|(member, _)| member.host == host && member.phase == "stopping")
+    is_led || election.members().any(|member| member.host == host && member.phase == "stopping")
 }
 
 /// The slots whose records say that a command may run on this host, now or after the wait of their holder, or do not say where.

@@ -10,15 +10,11 @@ const LEADER: &str = "leader";
 /// line for, and nobody else could lead.
 pub(super) fn leads_next(election: &ElectionView, host: &str) -> bool {
     let is_disabled = election.orders.disabled.is_some();
-    let leaders = members(election).filter(|member| leads_on(election, member)).count();
+    let leaders = election.members().filter(|member| leads_on(election, member)).count();
     let free = election.slots.len().max(1).saturating_sub(leaders);
     let could_lead = |other: &Member| other.can_replace(host) && !is_drained(election, &other.host);
     let is_next = is_next_in_line(election, host, free) || lines_up(election, host, free);
-    !is_disabled && is_next && !members(election).any(could_lead)
-}
-
-fn members(election: &ElectionView) -> impl Iterator<Item = &Member> {
-    election.members.values().map(|(member, _)| member)
+    !is_disabled && is_next && !election.members().any(could_lead)
 }
 
 /// For so many slots.
@@ -32,7 +28,7 @@ fn is_next_in_line(election: &ElectionView, host: &str, slots: usize) -> bool {
 fn lines_up(election: &ElectionView, host: &str, slots: usize) -> bool {
     let is_forced = || election.drains.iter().any(|drain| drain.is_in_force && drain.host == host && drain.drain.force);
     let can_lead = |member: &Member| member.host == host && (member.eligible || member.why_not == [DRAINED]);
-    standbys(election).count() < slots && members(election).any(can_lead) && !is_forced()
+    standbys(election).count() < slots && election.members().any(can_lead) && !is_forced()
 }
 
 /// Leaders that give way are about to leave the line, and the others stay where they are.

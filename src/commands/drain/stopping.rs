@@ -6,7 +6,6 @@
 use super::leading::may_run_under;
 use crate::commands::slot_state::{self, SlotState};
 use crate::zookeeper::admin::view::{ElectionView, SlotView};
-use crate::zookeeper::schema::member::Member;
 
 /// Whether it is stopping in each slot in which its command may run. Without one, only who still stops has a command.
 pub(super) fn stops(election: &ElectionView, host: &str) -> bool {
@@ -15,15 +14,14 @@ pub(super) fn stops(election: &ElectionView, host: &str) -> bool {
 
 /// Where another host has taken the record and waits, its own words alone tell.
 fn stops_in(slot: &SlotView, election: &ElectionView, host: &str) -> bool {
-    let says_so = |member: &Member| member.host == host && member.phase == "stopping";
+    let says_so = || election.members().any(|member| member.host == host && member.phase == "stopping");
     let is_waited_for = slot.lease.as_ref().is_some_and(|(lease, _)| lease.waiting_on.is_some());
-    slot_state::stopping(slot, election).is_some()
-        || is_waited_for && election.members.values().any(|(member, _)| says_so(member))
+    slot_state::stopping(slot, election).is_some() || is_waited_for && says_so()
 }
 
 /// Whether it lets a run end that no other host would repeat: it has heard of a drain, which is not forced, and goes on.
 pub(super) fn lets_end(election: &ElectionView, host: &str) -> bool {
-    let mut own = election.members.values().map(|(member, _)| member).filter(|member| member.host == host);
+    let mut own = election.members().filter(|member| member.host == host);
     election.has_runs && own.any(|member| member.drained && slot_state::runs(Some(&member.phase)))
 }
 
@@ -45,6 +43,7 @@ mod tests {
     use crate::zookeeper::admin::Facts;
     use crate::zookeeper::admin::view::Candidate;
     use crate::zookeeper::schema::lease::Lease;
+    use crate::zookeeper::schema::member::Member;
 
     /// Held by `a` on db1, which says this of itself.
     fn election(phase: Option<&str>) -> ElectionView {

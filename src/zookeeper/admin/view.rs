@@ -111,6 +111,11 @@ impl SlotView {
 }
 
 impl ElectionView {
+    /// What each member says of itself, by its id.
+    pub fn members(&self) -> impl Iterator<Item = &Member> {
+        self.members.values().map(|(member, _)| member)
+    }
+
     pub fn is_unreadable(&self, path: &str) -> bool {
         self.unreadable.iter().any(|unreadable| unreadable.path == path)
     }
