@@ -12,7 +12,6 @@ use super::orders::{self, Patience, Progress};
 use super::slot_state::{self, SlotState, Whose, WhyNobody};
 use super::{Answer, CommandContext, CommandError, DONE, NOT_DONE};
 use crate::clock;
-use crate::config::ctl::OutputFormat;
 use crate::core::lease::wait_over_at;
 use crate::core::time::Sighting;
 use crate::observe::words;
@@ -234,12 +233,7 @@ pub(super) fn is_over(lease: &Lease, mzxid: i64, now: Sighting, seen: &mut Vec<(
 
 /// The outcome of `disable` or `enable`.
 pub(super) fn told(context: &CommandContext<'_>, state: &str, status: u8, text: String) -> Answer {
-    let text = match context.output.format {
-        OutputFormat::Json | OutputFormat::Yaml => context.output.object(&json!({ "v": 1, "state": state })),
-        OutputFormat::Plain => format!("{state}\n"),
-        OutputFormat::Table | OutputFormat::Wide => text,
-    };
-    Answer { text, status }
+    Answer { text: context.output.told(&json!({ "v": 1, "state": state }), state, text), status }
 }
 
 #[cfg(test)]

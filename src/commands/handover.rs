@@ -14,7 +14,6 @@ use super::orders::{Patience, Progress};
 use super::slot_state::contenders::{self, Contender};
 use super::slot_state::{self, SlotState};
 use super::{Answer, CommandContext, CommandError, DONE, NOT_DONE, NOT_KNOWN, status};
-use crate::config::ctl::OutputFormat;
 use crate::observe::words;
 use crate::random;
 use crate::zookeeper::admin::view::ElectionView;
@@ -376,10 +375,10 @@ fn told_no(context: &CommandContext<'_>, leader: Option<(&str, i64)>, no: &No) -
 }
 
 fn text(context: &CommandContext<'_>, object: &Value, sentence: &str) -> String {
-    match context.output.format {
-        OutputFormat::Json | OutputFormat::Yaml => context.output.object(object),
-        OutputFormat::Table | OutputFormat::Wide | OutputFormat::Plain => format!("{}\n", words::printable(sentence)),
+    if context.output.format.is_object() {
+        return context.output.object(object);
     }
+    format!("{}\n", words::printable(sentence))
 }
 
 #[cfg(test)]

@@ -68,6 +68,15 @@ impl Output {
         if self.format == OutputFormat::Yaml { yaml::of(value) } else { printable_json(&format!("{value:#}\n")) }
     }
 
+    /// An object for programs, a word for scripts, a text for people.
+    pub fn told(&self, object: &Value, word: &str, text: String) -> String {
+        match self.format {
+            OutputFormat::Json | OutputFormat::Yaml => self.object(object),
+            OutputFormat::Plain => format!("{word}\n"),
+            OutputFormat::Table | OutputFormat::Wide => text,
+        }
+    }
+
     /// One of many objects: JSON on one line, or a document of YAML.
     pub fn one_object(&self, value: &Value) -> String {
         match self.format {

@@ -19,7 +19,7 @@ use super::orders::replacing::Present;
 use super::orders::{Patience, Progress, TRIES, sent};
 use super::{Answer, CommandContext, CommandError, DONE, NOT_DONE, path_of};
 use crate::clock;
-use crate::config::ctl::{OutputFormat, Question};
+use crate::config::ctl::Question;
 use crate::observe::words;
 use crate::random;
 use crate::zookeeper::admin::{Written, Znode};
@@ -203,38 +203,29 @@ async fn undrained(context: &CommandContext<'_>, root: &str, host: &str) -> Resu
     let ended = context.client.read(&path).await.ok().flatten().as_ref().and_then(present);
     let ended = ended.map_or_else(String::new, |ended| format!("; this ends {}", ended.said()));
     let was = context.client.delete(&path).await? == Written::Done;
-    let text = match context.output.format {
-        OutputFormat::Json | OutputFormat::Yaml => {
-            context.output.object(&json!({ "v": 1, "host": host, "state": "undrained", "was": was }))
-        }
-        OutputFormat::Plain => "undrained\n".to_owned(),
-        OutputFormat::Table | OutputFormat::Wide if was => format!("{host} is not drained any more{ended}\n"),
-        OutputFormat::Table | OutputFormat::Wide => format!("{host} was not drained below {root}\n"),
+    let object = json!({ "v": 1, "host": host, "state": "undrained", "was": was });
+    let text = if was {
+        format!("{host} is not drained any more{ended}\n")
+    } else {
+        format!("{host} was not drained below {root}\n")
     };
-    Ok(Answer { text, status: DONE })
+    Ok(Answer { text: context.output.told(&object, "undrained", text), status: DONE })
 }
 
 fn told(order: &Drained<'_>, fleet: &Fleet, state: &str, status: u8, text: String) -> Answer {
-    let text = match order.context.output.format {
-        OutputFormat::Json | OutputFormat::Yaml => {
-            let object = json!({
-                "v": 1,
-                "host": order.host,
-                "root": order.root,
-                "state": state,
-                "elections": fleet.elections,
-                "takes_part_in": fleet.shared,
-                "leads": fleet.led,
-                "leads_next": fleet.next,
-                "only_candidate_in": fleet.stays,
-                "lease_unreadable_in": fleet.unknown,
-                "not_known_in": fleet.perhaps.iter().map(|(name, _)| name).collect::<Vec<_>>(),
-                "no_permission_in": fleet.closed,
-            });
-            order.context.output.object(&object)
-        }
-        OutputFormat::Plain => format!("{state}\n"),
-        OutputFormat::Table | OutputFormat::Wide => text,
-    };
-    Answer { text, status }
+    let object = json!({
+        "v": 1,
+        "host": order.host,
+        "root": order.root,
+        "state": state,
+        "elections": fleet.elections,
+        "takes_part_in": fleet.shared,
+        "leads": fleet.led,
+        "leads_next": fleet.next,
+        "only_candidate_in": fleet.stays,
+        "lease_unreadable_in": fleet.unknown,
+        "not_known_in": fleet.perhaps.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+        "no_permission_in": fleet.closed,
+    });
+    Answer { text: order.context.output.told(&object, state, text), status }
 }
