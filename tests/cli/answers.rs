@@ -1,4 +1,4 @@
-//! Help, version, trial and the reference: answers on standard output.
+//! Help, version and trial: answers on standard output.
 
 use super::*;
 
@@ -167,10 +167,4 @@ fn no_line_of_help_is_wider_than_a_screen() {
 fn the_short_help_is_short() {
     let help = String::from_utf8(run(&["-h"], &[]).stdout).unwrap();
     assert!(help.lines().count() <= 120, "-h has {} lines", help.lines().count());
-}
-
-#[test]
-fn the_reference_pages_are_not_stale() {
-    golden("docs/options.md", &reference::options(&cli::command()));
-    golden("docs/exit-codes.md", &reference::exit_codes());
 }

@@ -9,6 +9,7 @@ mod file;
 mod golden;
 mod man;
 mod meaning;
+mod reference_pages;
 mod refusals;
 mod signals;
 mod suite;
