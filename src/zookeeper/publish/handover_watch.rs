@@ -2,16 +2,14 @@
 //!
 //! In doubt there is: then the order ends by its time.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Weak;
 
 use crate::zookeeper::client::connection::{Error, Watcher};
-use futures_util::FutureExt as _;
 use futures_util::future::OptionFuture;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use super::{backoff, number, pause};
+use super::{backoff, done, number, pause};
 use crate::core::operator_orders::Prospect;
 use crate::zookeeper::client::error::{RequestError, Right, if_there_at};
 use crate::zookeeper::election::session::contact::{Contact, LOOK_AGAIN};
@@ -24,23 +22,19 @@ pub(super) async fn follow(mut orders: watch::Receiver<Orders>, contact: Weak<Co
     while let Some(present) = contact.upgrade() {
         let order = orders.borrow_and_update().handover.clone();
         let to = order.as_ref().and_then(|order| order.to.as_ref()).filter(|to| **to != present.shared.settings.id);
+        let complaint = "What becomes of a handover cannot be read";
         let read = match order.as_ref().zip(to) {
-            Some((order, to)) => AssertUnwindSafe(read(&present, order, to)).catch_unwind().await,
-            None => Ok(Ok(None)),
-        };
-        let again_in = match &read {
-            Ok(Ok(_)) => {
-                backoff.reset();
-                LOOK_AGAIN
-            }
-            Ok(Err(error)) => {
-                present.shared.report_aside("What becomes of a handover cannot be read", error);
-                pause(&mut backoff)
-            }
-            Err(_) => pause(&mut backoff),
+            Some((order, to)) => done(&present.shared, complaint, read(&present, order, to)).await.map(Some),
+            None => Some(None),
         };
         drop(present);
-        let watchers = read.ok().and_then(Result::ok).flatten();
+        let again_in = if read.is_some() {
+            backoff.reset();
+            LOOK_AGAIN
+        } else {
+            pause(&mut backoff)
+        };
+        let watchers = read.flatten();
         tokio::select! {
             ordered = orders.changed() => if ordered.is_err() { return },
             Some(()) = OptionFuture::from(watchers.map(first_of)) => {}
@@ -57,7 +51,7 @@ async fn first_of([one, other]: [Watcher; 2]) {
 }
 
 /// The watches are armed before the reads, so they report every later change.
-async fn read(contact: &Contact, order: &Handover, to: &str) -> Result<Option<[Watcher; 2]>, RequestError> {
+async fn read(contact: &Contact, order: &Handover, to: &str) -> Result<[Watcher; 2], RequestError> {
     let (shared, client) = (&contact.shared, &contact.client);
     let (term, member) = (&shared.paths.term, format!("{}/{MEMBERS}/{to}", shared.paths.base));
     let forbidden = |path| move |error: Error| RequestError::from(error).without(Right::Read, path);
@@ -69,5 +63,5 @@ async fn read(contact: &Contact, order: &Handover, to: &str) -> Result<Option<[W
     let has_target = member.is_some_and(|member| member.eligible);
     let newest = began.map_or(order.token, |stat| stat.mzxid);
     shared.foresee(Prospect { of: number(&order.order), newest, has_target });
-    Ok(Some([member_watcher, term_watcher]))
+    Ok([member_watcher, term_watcher])
 }

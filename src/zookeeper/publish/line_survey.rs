@@ -3,15 +3,13 @@
 //!
 //! It decides nothing: which of them a leader needs is decided by `core::vouching`.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Weak;
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
 use futures_util::future::{join_all, select_all};
 use tokio::time::{sleep, timeout};
 
-use super::{COALESCED, backoff, pause};
+use super::{COALESCED, backoff, done, pause};
 use crate::core::vouching::Roster;
 use crate::zookeeper::client::connection::{Error, Stat, Watcher};
 use crate::zookeeper::client::error::{RequestError, if_there, if_there_at};
@@ -31,21 +29,16 @@ pub(super) async fn follow(contact: Weak<Contact>) {
     let begun = contact.upgrade().map(|contact| (backoff(&contact), contact.shared.settings.vouch.is_some()));
     let Some((mut backoff, true)) = begun else { return };
     while let Some(present) = contact.upgrade() {
-        let read = AssertUnwindSafe(read(&present)).catch_unwind().await;
-        let shared = present.shared.clone();
+        let read = done(&present.shared, "The hosts that could vouch for us cannot be read", read(&present)).await;
         drop(present);
-        match read {
-            Ok(Ok(watchers)) => {
-                backoff.reset();
-                let patience = if watchers.len() == WATCHES { LOOK_AGAIN } else { MISSING };
-                changed(watchers, patience).await;
-                sleep(COALESCED).await;
-                continue;
-            }
-            Ok(Err(error)) => shared.report_aside("The hosts that could vouch for us cannot be read", &error),
-            Err(_) => {}
-        }
-        sleep(pause(&mut backoff)).await;
+        let Some(watchers) = read else {
+            sleep(pause(&mut backoff)).await;
+            continue;
+        };
+        backoff.reset();
+        let patience = if watchers.len() == WATCHES { LOOK_AGAIN } else { MISSING };
+        changed(watchers, patience).await;
+        sleep(COALESCED).await;
     }
 }
 

@@ -27,6 +27,7 @@ use crate::core::backoff::{Backoff, LONGEST};
 use crate::core::operator_orders::{Disabled, Handover, Orders, Target};
 use crate::zookeeper::client::error::{RequestError, Right, if_there_at};
 use crate::zookeeper::election::session::contact::Contact;
+use crate::zookeeper::election::shared::Shared;
 use crate::zookeeper::schema::control::{CONTROL, Handover as HandoverOrder, Orders as OrdersJson};
 use crate::zookeeper::schema::history::Term;
 pub use drain_watch::DrainNotice;
@@ -130,22 +131,31 @@ pub(crate) async fn keep(publisher: Arc<Publisher>, contact: Weak<Contact>) {
 async fn follow_orders(publisher: &Publisher, contact: Weak<Contact>) {
     let Some(mut backoff) = contact.upgrade().map(|contact| backoff(&contact)) else { return };
     while let Some(present) = contact.upgrade() {
-        let read = AssertUnwindSafe(read_orders(publisher, &present)).catch_unwind().await;
-        let shared = Arc::clone(&present.shared);
+        let reading = read_orders(publisher, &present);
+        let read = done(&present.shared, "The operators' orders cannot be read", reading).await;
         // The election goes on even if the orders could not be read.
         present.brief_orders();
         drop(present);
-        match read {
-            Ok(Ok((watcher, lapses_in))) => {
-                backoff.reset();
-                order_clock::changed(watcher, lapses_in).await;
-                contact.upgrade().iter().for_each(|present| present.orders_changed());
-                continue;
-            }
-            Ok(Err(error)) => shared.report_aside("The operators' orders cannot be read", &error),
-            Err(_) => {}
+        let Some((watcher, lapses_in)) = read else {
+            sleep(pause(&mut backoff)).await;
+            continue;
+        };
+        backoff.reset();
+        order_clock::changed(watcher, lapses_in).await;
+        contact.upgrade().iter().for_each(|present| present.orders_changed());
+    }
+}
+
+/// `None`: it could not be done, which is reported.
+async fn done<T>(shared: &Shared, complaint: &str, work: impl Future<Output = Result<T, RequestError>>) -> Option<T> {
+    match AssertUnwindSafe(work).catch_unwind().await {
+        Ok(Ok(outcome)) => Some(outcome),
+        Ok(Err(error)) => {
+            shared.report_aside(complaint, &error);
+            None
         }
-        sleep(pause(&mut backoff)).await;
+        // The client library panics on replies that are too short.
+        Err(_) => None,
     }
 }
 
@@ -238,8 +248,7 @@ async fn put(
 }
 
 async fn write(publisher: &Publisher, contact: Weak<Contact>) {
-    let begun = contact.upgrade().map(|contact| (Arc::clone(&contact.shared), backoff(&contact)));
-    let Some((shared, mut backoff)) = begun else { return };
+    let Some(mut backoff) = contact.upgrade().map(|contact| backoff(&contact)) else { return };
     let mut changes = publisher.status.subscribe();
     let mut own = OwnMember::default();
     loop {
@@ -247,19 +256,15 @@ async fn write(publisher: &Publisher, contact: Weak<Contact>) {
         let status = changes.borrow_and_update().clone();
         let Some(present) = contact.upgrade() else { return };
         let both = put(publisher, &present, &mut own, status.as_ref());
-        let written = AssertUnwindSafe(both).catch_unwind().await;
+        let written = done(&present.shared, "What others read about us cannot be written", both).await;
         drop(present);
-        match written {
-            Ok(Ok(disturbed)) => {
-                backoff.reset();
-                tokio::select! {
-                    _ = changes.changed() => {}
-                    Some(()) = OptionFuture::from(disturbed) => {}
-                }
-                continue;
+        if let Some(disturbed) = written {
+            backoff.reset();
+            tokio::select! {
+                _ = changes.changed() => {}
+                Some(()) = OptionFuture::from(disturbed) => {}
             }
-            Ok(Err(error)) => shared.report_aside("What others read about us cannot be written", &error),
-            Err(_) => {}
+            continue;
         }
         // A change is written at once.
         let pause = pause(&mut backoff);
