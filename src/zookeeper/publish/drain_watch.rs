@@ -4,7 +4,7 @@
 //! host is drained, until one is found. In doubt nobody could, and the drain is not obeyed unless it is forced.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use crate::zookeeper::client::connection::{Error, Stat, Watcher};
@@ -13,7 +13,7 @@ use futures_util::future::select_all;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-use super::{backoff, number, order_clock, pause};
+use super::{backoff, number, order_clock, pause, understood};
 use crate::core::operator_orders::Drain as DrainOrder;
 use crate::zookeeper::client::ensure_path::parent;
 use crate::zookeeper::client::error::{RequestError, if_there_at};
@@ -69,20 +69,6 @@ impl Drains {
             say(settings, present.as_ref());
         }
         before.is_some() != is_drained
-    }
-
-    /// An unreadable drain orders nothing, and is reported once.
-    fn understood(&self, data: &[u8], mzxid: i64) -> Option<Drain> {
-        match Drain::read(data) {
-            Ok(drain) => Some(drain),
-            Err(complaint) => {
-                let mut last = self.complained_of.lock().unwrap_or_else(PoisonError::into_inner);
-                if std::mem::replace(&mut *last, mzxid) != mzxid {
-                    tracing::warn!(%complaint, "The drain of this host could not be read, and is ignored");
-                }
-                None
-            }
-        }
     }
 }
 
@@ -195,7 +181,8 @@ struct InForce {
 
 /// The first host that finds a drain lapsed deletes it. If the time is not known, it is in force.
 async fn in_force(drains: &Drains, contact: &Contact, data: &[u8], stat: &Stat) -> Option<InForce> {
-    let drain = drains.understood(data, stat.mzxid)?;
+    let ignored = "The drain of this host could not be read, and is ignored";
+    let drain = understood(Drain::read(data), stat.mzxid, &drains.complained_of, ignored)?;
     let (written_at, rest) = (stat.mtime, drain.lasts());
     let Some(end) = drain.ends_at(written_at) else {
         return Some(InForce { drain, written_at, rest, again_in: LOOK_AGAIN });

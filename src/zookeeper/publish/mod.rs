@@ -30,6 +30,7 @@ use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::election::shared::Shared;
 use crate::zookeeper::schema::control::{CONTROL, Handover as HandoverOrder, Orders as OrdersJson};
 use crate::zookeeper::schema::history::Term;
+use crate::zookeeper::schema::json::SchemaError;
 pub use drain_watch::DrainNotice;
 use drain_watch::Drains;
 use history_writer::Unwritten;
@@ -177,7 +178,11 @@ async fn read_orders(publisher: &Publisher, contact: &Contact) -> Result<(Watche
     let (found, read) = tokio::join!(found, read);
     let (was_there, watcher) = found.map_err(|error| RequestError::from(error).without(Right::Read, &path))?;
     let InForce { orders, lapses_in } = match if_there_at(&path, read)? {
-        Some((data, stat)) => order_clock::judge(contact, understood(publisher, &data, stat.mzxid), &stat).await,
+        Some((data, stat)) => {
+            let ignored = "The operators' orders could not be read, and are ignored";
+            let orders = understood(OrdersJson::read(&data), stat.mzxid, &publisher.complained_of, ignored);
+            order_clock::judge(contact, orders.unwrap_or_default(), &stat).await
+        }
         None => InForce { orders: OrdersJson::default(), lapses_in: was_there.map(|_| drain_watch::AT_ONCE) },
     };
     publisher.report(&orders, &contact.shared.settings.base);
@@ -185,18 +190,15 @@ async fn read_orders(publisher: &Publisher, contact: &Contact) -> Result<(Watche
     Ok((watcher, lapses_in))
 }
 
-/// Unreadable orders order nothing, and are reported once.
-fn understood(publisher: &Publisher, data: &[u8], mzxid: i64) -> OrdersJson {
-    match OrdersJson::read(data) {
-        Ok(json) => json,
-        Err(complaint) => {
-            let mut last = publisher.complained_of.lock().unwrap_or_else(PoisonError::into_inner);
-            if std::mem::replace(&mut *last, mzxid) != mzxid {
-                tracing::warn!(%complaint, "The operators' orders could not be read, and are ignored");
-            }
-            OrdersJson::default()
+/// What operators have written. What cannot be read orders nothing, and is reported once.
+fn understood<T>(read: Result<T, SchemaError>, mzxid: i64, complained_of: &Mutex<i64>, said: &str) -> Option<T> {
+    let report = |complaint: SchemaError| {
+        let mut last = complained_of.lock().unwrap_or_else(PoisonError::into_inner);
+        if std::mem::replace(&mut *last, mzxid) != mzxid {
+            tracing::warn!(%complaint, "{said}");
         }
-    }
+    };
+    read.map_err(report).ok()
 }
 
 fn for_us(json: &OrdersJson, own_id: &str) -> Orders {
