@@ -89,7 +89,7 @@ impl Election {
     /// Creates our candidate, or finds it again. Answer: `Seen`.
     pub fn enter(&self, candidacy: Candidacy) {
         match self.shared.settings.recipe {
-            Recipe::Single => self.ask(candidacy, Request::Enter, move |contact| single::enter(contact, candidacy)),
+            Recipe::Single => self.ask(candidacy, Request::Enter, move |contact| single::look(contact, candidacy)),
             _ => self.ask(candidacy, Request::Enter, move |contact| sequential::enter(contact, candidacy)),
         }
     }
@@ -210,9 +210,11 @@ impl Election {
             if self.publisher.has_terms() {
                 sleep(COURTESY).await;
             }
-            let writing = in_peace(self.publisher.write_history(&contact));
-            if timeout(within.min(LAST_WORDS), writing).await.is_err() {
-                tracing::debug!("The history was not written in time");
+            let writing = AssertUnwindSafe(self.publisher.write_history(&contact)).catch_unwind();
+            match timeout(within.min(LAST_WORDS), writing).await {
+                Ok(Ok(Ok(()))) => {}
+                Ok(_) => tracing::debug!("The history was not written"),
+                Err(_) => tracing::debug!("The history was not written in time"),
             }
         }
         self.retire();
@@ -291,14 +293,6 @@ const COURTESY: Duration = Duration::from_millis(5);
 /// Closing a session waits at most this long for the history.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
-/// Best effort: errors during shutdown are ignored.
-async fn in_peace(work: impl Future<Output = Result<(), RequestError>>) {
-    let done = AssertUnwindSafe(work).catch_unwind().await;
-    if !matches!(done, Ok(Ok(()))) {
-        tracing::debug!("The history was not written");
-    }
-}
-
 /// Does `work` as soon as there is a connection.
 async fn put<F>(
     line: Line,
@@ -308,16 +302,9 @@ where
     F: Future<Output = Result<Answer, RequestError>>,
 {
     let Some(contact) = line.contact().await else { return (None, Err(RequestError::unknown("the session is over"))) };
-    let answer = in_one_piece(work(Arc::clone(&contact))).await;
-    (Some(contact), answer)
-}
-
-/// The client library panics on replies that are too short. Such a reply is no answer.
-async fn in_one_piece(work: impl Future<Output = Result<Answer, RequestError>>) -> Result<Answer, RequestError> {
-    AssertUnwindSafe(work)
-        .catch_unwind()
-        .await
-        .unwrap_or_else(|_| Err(RequestError::unknown("the reply made no sense")))
+    // The client library panics on replies that are too short. Such a reply is no answer.
+    let answer = AssertUnwindSafe(work(Arc::clone(&contact))).catch_unwind().await;
+    (Some(contact), answer.unwrap_or_else(|_| Err(RequestError::unknown("the reply made no sense"))))
 }
 
 /// Tells the answer first. The watches are armed after the requests that follow from it, so a take-over does not wait

@@ -39,12 +39,7 @@ enum Owner {
     Other,
 }
 
-/// Creates the znode, or finds that it is ours; reads term and record in the same round.
-pub(crate) async fn enter(contact: Arc<Contact>, candidacy: Candidacy) -> Result<Answer, RequestError> {
-    look(contact, candidacy).await
-}
-
-/// If the znode is ours: checks that it still is. Otherwise: tries to create it.
+/// If the znode is ours: checks that it still is. Otherwise: tries to create it. Reads term and record in the same round.
 pub(crate) async fn look(contact: Arc<Contact>, candidacy: Candidacy) -> Result<Answer, RequestError> {
     for _ in 0..ROUNDS {
         let candidate = contact.shared.candidate(contact.number, candidacy)?;
