@@ -27,38 +27,30 @@ pub(in crate::commands) fn contenders(election: &ElectionView) -> Vec<Contender>
     let leads = |id: &str| holders.iter().any(|holder| holder.id == id);
     let overdue: Vec<_> = election.slots.iter().filter_map(|slot| overdue(slot, election)).collect();
     let is_overdue = |member: &Member| overdue.iter().any(|holder| is_of(member, holder));
-    let mut contenders = Vec::new();
-    for (index, candidate) in election.line.iter().enumerate() {
-        let double = election.line.iter().take(index).any(|other| other.id == candidate.id);
-        let member = election.members.get(&candidate.id).map(|(member, _)| member.clone());
-        let mut why_not = member.as_ref().map(|member| member.why_not.clone()).unwrap_or_default();
-        if candidate.facts.owner == 0 {
+    let contender = |at: Option<(usize, &Candidate)>, id: &str, member: Option<&Member>, leads: bool| {
+        let (place, candidate) = at.unzip();
+        let mut why_not = member.map(|member| member.why_not.clone()).unwrap_or_default();
+        if candidate.is_some_and(|candidate| candidate.facts.owner == 0) {
             why_not.push("its candidate is persistent and has no owner".to_owned());
         }
-        let id = candidate.id.clone();
-        let (leads, is_overdue) = (leads(&id) && !double, member.as_ref().is_some_and(is_overdue));
+        let is_overdue = member.is_some_and(is_overdue);
         if is_overdue {
             why_not.push(OVERDUE.to_owned());
+        } else if candidate.is_none() && why_not.is_empty() {
+            why_not.push("not in line".to_owned());
         }
-        let outlives_its_term = member.as_ref().is_some_and(|member| outlives_its_term(member, election));
-        let (place, candidate) = (Some(index + 1), Some(candidate.clone()));
-        contenders.push(Contender { place, candidate, id, member, leads, is_overdue, outlives_its_term, why_not });
-    }
-    for (id, (member, _)) in &election.members {
-        if !election.line.iter().any(|candidate| candidate.id == *id) {
-            let (mut why_not, is_overdue) = (member.why_not.clone(), is_overdue(member));
-            if is_overdue {
-                why_not.push(OVERDUE.to_owned());
-            } else if why_not.is_empty() {
-                why_not.push("not in line".to_owned());
-            }
-            let (leads, outlives_its_term) = (leads(id), outlives_its_term(member, election));
-            let (id, member) = (id.clone(), Some(member.clone()));
-            let (place, candidate) = (None, None);
-            contenders.push(Contender { place, candidate, id, member, leads, is_overdue, outlives_its_term, why_not });
-        }
-    }
-    contenders
+        let outlives_its_term = member.is_some_and(|member| outlives_its_term(member, election));
+        let (id, candidate, member) = (id.to_owned(), candidate.cloned(), member.cloned());
+        Contender { place, candidate, id, member, leads, is_overdue, outlives_its_term, why_not }
+    };
+    let in_line = election.line.iter().enumerate().map(|(index, candidate)| {
+        let id = &candidate.id;
+        let double = election.line.iter().take(index).any(|other| other.id == *id);
+        let member = election.members.get(id).map(|(member, _)| member);
+        contender(Some((index + 1, candidate)), id, member, leads(id) && !double)
+    });
+    let beside = election.members.iter().filter(|(id, _)| !election.line.iter().any(|candidate| candidate.id == **id));
+    in_line.chain(beside.map(|(id, (member, _))| contender(None, id, Some(member), leads(id)))).collect()
 }
 
 /// The id of the participant with this id or, if there is none, of the only one on this host; else the text itself.
