@@ -65,18 +65,18 @@ pub(crate) async fn ask(contact: Arc<Contact>) -> Result<(), RequestError> {
 /// Our candidate and the present term, read anew: a candidate of higher priority may have come since the last view.
 async fn outranked(contact: &Contact) -> Result<Option<(String, Conditions, i64)>, RequestError> {
     let Some((name, uuid)) = contact.shared.own(contact.number) else { return Ok(None) };
-    let books = read::books(contact);
+    let round = read::round(contact);
     let children = contact.client.get_children(&contact.shared.paths.election);
-    let (children, books) = tokio::join!(children, books);
+    let (children, round) = tokio::join!(children, round);
     let (children, _) = children?;
-    let Some(books) = read::judge(contact, books).await? else { return Ok(None) };
-    let holders: Vec<_> = books.iter().map(|books| books.holder.clone()).collect();
+    let Some(slots) = read::judge(contact, round).await? else { return Ok(None) };
+    let holders: Vec<_> = slots.iter().map(|state| state.holder.clone()).collect();
     let standing = queue::standing(contact.shared.settings.names(), &children, &name, &[uuid], &holders);
     let is_lower = standing.is_some_and(|Standing { outranks, .. }| outranks);
-    let leading = books.first().and_then(|books| Some((books, books.token()?))).filter(|_| is_lower);
-    Ok(leading.map(|(books, token)| {
-        let (slot, record) = (books.record.slot, books.record.version);
-        (name, Conditions { slot, record, term: books.term_version }, token)
+    let leading = slots.first().and_then(|state| Some((state, state.token()?))).filter(|_| is_lower);
+    Ok(leading.map(|(state, token)| {
+        let (slot, record) = (state.record.slot, state.record.version);
+        (name, Conditions { slot, record, term: state.term_version }, token)
     }))
 }
 

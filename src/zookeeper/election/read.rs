@@ -134,7 +134,7 @@ impl Round {
 }
 
 /// Sends the reads of the terms and records now: of each slot, the term before the record.
-pub(crate) fn books(contact: &Contact) -> impl Future<Output = Round> + Send + use<'_> {
+pub(crate) fn round(contact: &Contact) -> impl Future<Output = Round> + Send + use<'_> {
     let (client, paths) = (&contact.client, &contact.shared.paths);
     let marker = paths.is_for_several().then(|| client.get_data(&paths.lease));
     let slots: Vec<_> = paths
@@ -160,7 +160,7 @@ pub(crate) async fn judge(contact: &Contact, round: Round) -> Result<Option<Vec<
             return Ok(Some(vec![SlotState::of(&stat, &marker)]));
         }
     }
-    let mut books = Vec::new();
+    let mut slots = Vec::new();
     for (slot, of_slot) in contact.shared.paths.slots().zip(round.slots) {
         match of_slot {
             (Ok((said, term)), Ok((data, stat))) => {
@@ -168,7 +168,7 @@ pub(crate) async fn judge(contact: &Contact, round: Round) -> Result<Option<Vec<
                 count_as_lost(contact, &mut parsed, Some(&said)).await?;
                 let lease = parsed.lease.as_ref().ok();
                 let unfenced = to_fence(lease, &said, &term, &contact.shared.instances());
-                books.push(SlotState { unfenced, ..SlotState::of(&term, &parsed) });
+                slots.push(SlotState { unfenced, ..SlotState::of(&term, &parsed) });
             }
             (Err(Error::NoNode), _) | (_, Err(Error::NoNode)) => return Ok(None),
             (Err(error), _) => {
@@ -179,7 +179,7 @@ pub(crate) async fn judge(contact: &Contact, round: Round) -> Result<Option<Vec<
             }
         }
     }
-    Ok(Some(books))
+    Ok(Some(slots))
 }
 
 /// A record that cannot be read says not for how long its command may live on promises; its term may.
@@ -231,16 +231,16 @@ pub(crate) fn shown(
     contact: &Contact,
     place: Place,
     slot: Option<usize>,
-    books: &[SlotState],
+    slots: &[SlotState],
 ) -> Option<(i32, Record)> {
-    contact.shared.pending_fences.note(books.iter().map(SlotState::to_fence).collect());
+    contact.shared.pending_fences.note(slots.iter().map(SlotState::to_fence).collect());
     let instance = contact.shared.settings.instance;
-    let ours = books.iter().filter(|books| books.record.held && books.record.nonce.instance == instance);
-    let ours = ours.max_by_key(|books| books.token());
-    let last = || books.iter().max_by_key(|books| (is_renewed(&books.record), books.record.mzxid));
-    let shown = ours.or_else(|| books.get(slot?)).or_else(last)?;
+    let ours = slots.iter().filter(|state| state.record.held && state.record.nonce.instance == instance);
+    let ours = ours.max_by_key(|state| state.token());
+    let last = || slots.iter().max_by_key(|state| (is_renewed(&state.record), state.record.mzxid));
+    let shown = ours.or_else(|| slots.get(slot?)).or_else(last)?;
     let mut record = shown.record;
-    if let Some(disagreement) = books.iter().find_map(|books| books.disagreement.as_deref()) {
+    if let Some(disagreement) = slots.iter().find_map(|state| state.disagreement.as_deref()) {
         // The number of leaders stays, also while there is no leader.
         record.agrees = false;
         record.held |= contact.shared.paths.is_for_several();
@@ -275,7 +275,7 @@ pub(crate) fn too_many_rounds() -> RequestError {
 /// The watches on the record and the base. The next in the queue watches the record, to know its last renewal. A holder
 /// learns of changes by its renewals, and watches that record and term exist. A holder that waits does not renew, so it
 /// watches the record too.
-pub(crate) fn of_the_books(contact: &Contact, place: Place, record: &Record) -> Vec<Watch> {
+pub(crate) fn watches_on_record(contact: &Contact, place: Place, record: &Record) -> Vec<Watch> {
     let ours = record.held && record.nonce.instance == contact.shared.settings.instance;
     match place {
         _ if ours => of_a_holder(record.slot, record.mzxid, record.waiting_on.is_some()),

@@ -69,26 +69,26 @@ impl LeaderQuery {
 }
 
 async fn read(contact: &Contact) -> Result<LeaderReport, RequestError> {
-    let round = read::books(contact);
+    let round = read::round(contact);
     let children = contact.client.get_children(&contact.shared.paths.election);
     let (round, children) = tokio::join!(round, children);
     let (children, _) = children?;
-    let Some(books) = read::judge(contact, round).await? else { return Ok(LeaderReport { place: None, leader: None }) };
+    let Some(slots) = read::judge(contact, round).await? else { return Ok(LeaderReport { place: None, leader: None }) };
     // With several leaders: all of them, since the start of the earliest term.
-    let held = || books.iter().filter(|books| books.holder != Holder::Nobody);
-    let ids: Vec<_> = held().filter_map(|books| books.id.clone()).collect();
+    let held = || slots.iter().filter(|state| state.holder != Holder::Nobody);
+    let ids: Vec<_> = held().filter_map(|state| state.id.clone()).collect();
     let id = Some(ids.join(", ")).filter(|ids| !ids.is_empty());
-    let is_away = books.iter().any(|books| may_live_without(&children, books));
-    let leader = held().map(|books| books.begun_at).min().map(|since| Leader { id, since, is_away });
+    let is_away = slots.iter().any(|state| may_live_without(&children, state));
+    let leader = held().map(|state| state.begun_at).min().map(|since| Leader { id, since, is_away });
     let leader =
-        if contact.shared.settings.is_shared { first(contact, &children, &books, leader).await? } else { leader };
-    Ok(LeaderReport { place: place(contact, &children, &books), leader })
+        if contact.shared.settings.is_shared { first(contact, &children, &slots, leader).await? } else { leader };
+    Ok(LeaderReport { place: place(contact, &children, &slots), leader })
 }
 
 /// Its holder has lost its session, and may live on what others promise.
-fn may_live_without(children: &[String], books: &SlotState) -> bool {
-    let is_gone = matches!(&books.holder, Holder::Candidate { name, .. } if !children.contains(name));
-    is_gone && books.record.vouching.is_some()
+fn may_live_without(children: &[String], state: &SlotState) -> bool {
+    let is_gone = matches!(&state.holder, Holder::Candidate { name, .. } if !children.contains(name));
+    is_gone && state.record.vouching.is_some()
 }
 
 /// In an election shared with other libraries the first candidate leads. The record may be the last leader's, which was
@@ -96,12 +96,12 @@ fn may_live_without(children: &[String], books: &SlotState) -> bool {
 async fn first(
     contact: &Contact,
     children: &[String],
-    books: &[SlotState],
+    slots: &[SlotState],
     leader: Option<Leader>,
 ) -> Result<Option<Leader>, RequestError> {
     let names = contact.shared.settings.names();
     let Some(first) = queue::in_order(names, children).into_iter().next() else { return Ok(None) };
-    if books.iter().any(|books| matches!(&books.holder, Holder::Candidate { name, .. } if *name == first)) {
+    if slots.iter().any(|state| matches!(&state.holder, Holder::Candidate { name, .. } if *name == first)) {
         return Ok(leader);
     }
     let found = if_there(contact.client.get_data(&contact.shared.paths.candidate(&first)).await)?;
@@ -112,12 +112,12 @@ async fn first(
     }))
 }
 
-fn place(contact: &Contact, children: &[String], books: &[SlotState]) -> Option<u32> {
+fn place(contact: &Contact, children: &[String], slots: &[SlotState]) -> Option<u32> {
     if contact.shared.settings.recipe == Recipe::Single {
         return None;
     }
     let (own, uuid) = contact.shared.own(contact.number)?;
-    let holders: Vec<_> = books.iter().map(|books| books.holder.clone()).collect();
+    let holders: Vec<_> = slots.iter().map(|state| state.holder.clone()).collect();
     let standing = queue::standing(contact.shared.settings.names(), children, &own, &[uuid], &holders)?;
     Some(u32::try_from(standing.rank).unwrap_or(u32::MAX).saturating_add(1))
 }

@@ -89,8 +89,8 @@ impl Paths {
     }
 
     /// Whether these children of a slot's home include the record and the term.
-    pub fn has_books(children: &[String]) -> bool {
-        [LEASE, TERM].iter().all(|book| children.iter().any(|child| child == book))
+    pub fn has_record_and_term(children: &[String]) -> bool {
+        [LEASE, TERM].iter().all(|name| children.iter().any(|child| child == name))
     }
 
     pub fn candidate(&self, name: &str) -> String {

@@ -55,14 +55,14 @@ pub(crate) async fn look(contact: Arc<Contact>, candidacy: Candidacy) -> Result<
         let candidate = contact.shared.candidate(contact.number, candidacy)?;
         // The queue is read after the records: a candidate that a record names and the queue lacks is then gone, and
         // not yet to come.
-        let books = read::books(&contact);
+        let round = read::round(&contact);
         let children = contact.client.get_children(&contact.shared.paths.election);
         let told = told(&contact, &znode);
-        let (children, books, told) = tokio::join!(children, books, told);
+        let (children, round, told) = tokio::join!(children, round, told);
         let children = if_there_at(&contact.shared.paths.election, children)?;
         let (children, _) = children.ok_or(RequestError::CANDIDATE_GONE)?;
-        match read::judge(&contact, books).await? {
-            Some(books) => return seen(&contact, &candidate, &znode, &children, &books, told?),
+        match read::judge(&contact, round).await? {
+            Some(slots) => return seen(&contact, &candidate, &znode, &children, &slots, told?),
             None => read::repair(&contact).await?,
         }
     }
@@ -109,9 +109,9 @@ async fn create(contact: &Contact, mut candidate: Candidate) -> Result<Entered, 
     let path = paths.candidate(&prefix);
     let options = settings.acl.ephemeral_sequential();
     let created = client.create(&path, settings.id.as_bytes(), &options);
-    let books = read::books(contact);
+    let round = read::round(contact);
     let children = client.get_children(&paths.election);
-    let (created, children, books) = tokio::join!(created, children, books);
+    let (created, children, round) = tokio::join!(created, children, round);
     let znode = match created {
         Ok((stat, sequence)) => {
             contact.shared.joined(&stat);
@@ -119,15 +119,15 @@ async fn create(contact: &Contact, mut candidate: Candidate) -> Result<Entered, 
         }
         Err(Error::NoNode) => {
             contact.shared.forget(candidate.candidacy);
-            return Ok(if books.found_nothing() { Entered::NothingThere } else { Entered::Incomplete });
+            return Ok(if round.found_nothing() { Entered::NothingThere } else { Entered::Incomplete });
         }
         Err(error) => return Err(RequestError::from(error).without(Right::Create, &paths.election)),
     };
     candidate.znode = Some(znode.clone());
     contact.shared.remember(&candidate);
     let Some((children, _)) = if_there_at(&paths.election, children)? else { return Ok(Entered::Incomplete) };
-    let Some(books) = read::judge(contact, books).await? else { return Ok(Entered::Incomplete) };
-    let answer = seen(contact, &candidate, &znode, &children, &books, Told::default())?;
+    let Some(slots) = read::judge(contact, round).await? else { return Ok(Entered::Incomplete) };
+    let answer = seen(contact, &candidate, &znode, &children, &slots, Told::default())?;
     Ok(Entered::Seen(Box::new(answer)))
 }
 
@@ -191,11 +191,11 @@ fn seen(
     candidate: &Candidate,
     znode: &Znode,
     children: &[String],
-    books: &[SlotState],
+    slots: &[SlotState],
     told: Told,
 ) -> Result<Answer, RequestError> {
     let uuids: Vec<_> = std::iter::once(candidate.uuid).chain(candidate.former.iter().copied()).collect();
-    let holders: Vec<_> = books.iter().map(|books| books.holder.clone()).collect();
+    let holders: Vec<_> = slots.iter().map(|state| state.holder.clone()).collect();
     let names = contact.shared.settings.names();
     let standing =
         queue::standing(names, children, &znode.name, &uuids, &holders).ok_or(RequestError::CANDIDATE_GONE)?;
@@ -207,9 +207,9 @@ fn seen(
     }
     let Standing { place, slot, outranks, .. } = standing;
     let nothing = || RequestError::unknown("there is no slot");
-    let (term_version, record) = read::shown(contact, place, slot, books).ok_or_else(nothing)?;
-    let mut watches = watches_of_line(contact, &znode.name, &standing, books, told);
-    watches.extend(read::of_the_books(contact, place, &record));
+    let (term_version, record) = read::shown(contact, place, slot, slots).ok_or_else(nothing)?;
+    let mut watches = watches_of_line(contact, &znode.name, &standing, slots, told);
+    watches.extend(read::watches_on_record(contact, place, &record));
     let view = View {
         place,
         candidate: CandidateName::new(&znode.name).unwrap_or(CandidateName::EMPTY),
@@ -224,7 +224,7 @@ fn seen(
 
 /// Our own candidate and those before it that matter. With several leaders a take-over does not delete a candidate but
 /// touches it; the tokens of the terms tell which touches were seen.
-fn watches_of_line(contact: &Contact, own: &str, standing: &Standing, books: &[SlotState], told: Told) -> Vec<Watch> {
+fn watches_of_line(contact: &Contact, own: &str, standing: &Standing, slots: &[SlotState], told: Told) -> Vec<Watch> {
     if !contact.shared.paths.is_for_several() {
         let own = match contact.shared.settings.recipe {
             Recipe::CuratorLock => Watch::contender(own, told.touch),
@@ -234,7 +234,7 @@ fn watches_of_line(contact: &Contact, own: &str, standing: &Standing, books: &[S
         return std::iter::once(own).chain(before).collect();
     }
     let term = |of: &String| {
-        let tokens = books.iter().filter_map(|books| match &books.holder {
+        let tokens = slots.iter().filter_map(|state| match &state.holder {
             Holder::Candidate { name, token } if name == of => Some(*token),
             _ => None,
         });

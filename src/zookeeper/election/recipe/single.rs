@@ -58,14 +58,14 @@ pub(crate) async fn look(contact: Arc<Contact>, candidacy: Candidacy) -> Result<
 /// `None`: one of our znodes is missing.
 async fn keep(contact: &Contact, candidate: &Candidate, own: &Znode) -> Result<Option<Answer>, RequestError> {
     let found = contact.client.check_stat(&contact.shared.paths.candidate(SINGLE));
-    let books = read::books(contact);
-    let (found, books) = tokio::join!(found, books);
+    let round = read::round(contact);
+    let (found, round) = tokio::join!(found, round);
     if found?.is_none_or(|stat| stat.czxid != own.czxid) {
         return Err(RequestError::CANDIDATE_GONE);
     }
-    let books = read::judge(contact, books).await?;
-    let books = books.and_then(|books| read::shown(contact, Place::First, Some(0), &books));
-    Ok(books.map(|books| seen(contact, candidate, Place::First, Some(own.czxid), books)))
+    let slots = read::judge(contact, round).await?;
+    let shown = slots.and_then(|slots| read::shown(contact, Place::First, Some(0), &slots));
+    Ok(shown.map(|shown| seen(contact, candidate, Place::First, Some(own.czxid), shown)))
 }
 
 /// `None`: one of our znodes is missing, or the single recipe's candidate has just changed.
@@ -78,8 +78,8 @@ async fn take(contact: &Contact, mut candidate: Candidate) -> Result<Option<Answ
     let options = contact.shared.settings.acl.ephemeral();
     let created = client.create(&path, &data, &options);
     let found = client.get_data(&path);
-    let books = read::books(contact);
-    let (created, found, books) = tokio::join!(created, found, books);
+    let round = read::round(contact);
+    let (created, found, round) = tokio::join!(created, found, round);
     let czxid = match (created, found) {
         (Ok((created, _)), _) => Some(created.czxid),
         (Err(Error::NodeExists), Ok((data, found))) => match owner(&data, &found, contact.id(), candidate.uuid) {
@@ -98,8 +98,9 @@ async fn take(contact: &Contact, mut candidate: Candidate) -> Result<Option<Answ
     candidate.znode = czxid.map(|czxid| Znode { name: SINGLE.to_owned(), czxid });
     contact.shared.remember(&candidate);
     let place = if czxid.is_some() { Place::First } else { Place::Next };
-    let books = read::judge(contact, books).await?.and_then(|books| read::shown(contact, place, Some(0), &books));
-    Ok(books.map(|books| seen(contact, &candidate, place, czxid, books)))
+    let slots = read::judge(contact, round).await?;
+    let shown = slots.and_then(|slots| read::shown(contact, place, Some(0), &slots));
+    Ok(shown.map(|shown| seen(contact, &candidate, place, czxid, shown)))
 }
 
 fn owner(data: &[u8], stat: &Stat, session: i64, uuid: Uuid) -> Owner {
@@ -119,7 +120,7 @@ fn seen(
     (term_version, record): (i32, Record),
 ) -> Answer {
     let mut watches = vec![Watch::candidate(SINGLE, czxid)];
-    watches.extend(read::of_the_books(contact, place, &record));
+    watches.extend(read::watches_on_record(contact, place, &record));
     let view = View {
         place,
         candidate: CandidateName::new(SINGLE).unwrap_or(CandidateName::EMPTY),

@@ -143,7 +143,7 @@ async fn arm(contact: &Contact, watch: &Watch) -> Result<Option<Watcher>, Reques
             let read = client.get_and_watch_children(&paths.of(*slot).home).await;
             let Some((children, _, watcher)) = if_there(read)? else { return Ok(None) };
             preempt::heed(contact, *slot, &children).await?;
-            (Paths::has_books(&children), watcher)
+            (Paths::has_record_and_term(&children), watcher)
         }
     };
     Ok(as_seen.then_some(watcher))
