@@ -42,7 +42,7 @@ use election::recipe::{sequential, single};
 use election::session::arm;
 use election::session::companion::Companion;
 use election::session::contact::Contact;
-use election::session::{Line, Session};
+use election::session::{CurrentContact, Session};
 use election::shared::Shared;
 use election::{preempt, read, run_once, transactions};
 use publish::leader_query::LeaderQuery;
@@ -237,15 +237,15 @@ impl Election {
         F: Future<Output = Result<Answer, RequestError>> + Send + 'static,
     {
         let session = self.session.as_ref();
-        let session = session.and_then(|session| Some((session.contact()?, session.line(), session.retired())));
-        let Some((contact, line, mut retired)) = session else {
+        let session = session.and_then(|session| Some((session.contact()?, session.current(), session.retired())));
+        let Some((contact, current, mut retired)) = session else {
             return self.shared.tell(Event::Unanswered { candidacy, request });
         };
         let asked_at = clock::now().lease;
         background::spawn(async move {
             let limit = contact.negotiated;
             let known = async {
-                let answer = timeout(limit, put(line, work)).await;
+                let answer = timeout(limit, put(current, work)).await;
                 // What was not answered starts no command. Its connection may be lost, and the orders not known to it any more.
                 let by = match &answer {
                     Ok((Some(by), Ok(_) | Err(RequestError::Denied(_) | RequestError::Forbidden(_)))) => Arc::clone(by),
@@ -295,13 +295,15 @@ const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// Does `work` as soon as there is a connection.
 async fn put<F>(
-    line: Line,
+    current: CurrentContact,
     work: impl FnOnce(Arc<Contact>) -> F,
 ) -> (Option<Arc<Contact>>, Result<Answer, RequestError>)
 where
     F: Future<Output = Result<Answer, RequestError>>,
 {
-    let Some(contact) = line.contact().await else { return (None, Err(RequestError::unknown("the session is over"))) };
+    let Some(contact) = current.contact().await else {
+        return (None, Err(RequestError::unknown("the session is over")));
+    };
     // The client library panics on replies that are too short. Such a reply is no answer.
     let answer = AssertUnwindSafe(work(Arc::clone(&contact))).catch_unwind().await;
     (Some(contact), answer.unwrap_or_else(|_| Err(RequestError::unknown("the reply made no sense"))))

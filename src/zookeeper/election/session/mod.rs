@@ -48,7 +48,7 @@ impl Retired {
 /// A session that is being opened, is open, or is over.
 #[derive(Debug)]
 pub(crate) struct Session {
-    line: Line,
+    current: CurrentContact,
     // Dropped: everything that waits on this session stops waiting.
     retired: watch::Sender<()>,
 }
@@ -65,13 +65,13 @@ enum ConnectionState {
 
 /// The connection of a session, which may change.
 #[derive(Clone, Debug)]
-pub(crate) struct Line {
+pub(crate) struct CurrentContact {
     way: watch::Receiver<ConnectionState>,
     /// Requests that wait for a connection leave in the order in which they came: a `watch` wakes them in any.
     turn: Arc<Mutex<()>>,
 }
 
-impl Line {
+impl CurrentContact {
     fn new(way: watch::Receiver<ConnectionState>) -> Self {
         Self { way, turn: Arc::default() }
     }
@@ -96,9 +96,9 @@ impl Line {
 impl Session {
     /// Answers with exactly one of `Connected`, `Unreachable` and `Rejected`, then follows the session's state.
     pub fn open(shared: Arc<Shared>, companion: Arc<Companion>, number: SessionNumber) -> Self {
-        let ((retired, receiver), (way, line)) = (watch::channel(()), watch::channel(ConnectionState::None));
+        let ((retired, receiver), (way, current)) = (watch::channel(()), watch::channel(ConnectionState::None));
         background::spawn(serve(shared, companion, number, way, Retired(receiver)));
-        Self { line: Line::new(line), retired }
+        Self { current: CurrentContact::new(current), retired }
     }
 
     /// Goes on with a session of an earlier program of this process, as after a lost connection: it is resumed, and
@@ -106,17 +106,17 @@ impl Session {
     pub fn take_up(shared: Arc<Shared>, companion: Arc<Companion>, lost: Contact) -> Self {
         let lost = Arc::new(lost);
         let (retired, receiver) = watch::channel(());
-        let (way, line) = watch::channel(ConnectionState::Lost(Arc::clone(&lost)));
+        let (way, current) = watch::channel(ConnectionState::Lost(Arc::clone(&lost)));
         background::spawn(async move {
             let resumed = resume(&shared, &companion, Arc::clone(&lost), &way);
             Box::pin(until_retired(&shared, lost.number, Retired(receiver), resumed)).await;
         });
-        Self { line: Line::new(line), retired }
+        Self { current: CurrentContact::new(current), retired }
     }
 
     /// The last connection, while it is open.
     pub fn open_contact(&self) -> Option<Arc<Contact>> {
-        match &*self.line.way.borrow() {
+        match &*self.current.way.borrow() {
             ConnectionState::Open(contact) => Some(Arc::clone(contact)).filter(|contact| contact.seems_connected()),
             ConnectionState::None | ConnectionState::Lost(_) => None,
         }
@@ -124,11 +124,11 @@ impl Session {
 
     /// The last connection.
     pub fn contact(&self) -> Option<Arc<Contact>> {
-        self.line.last()
+        self.current.last()
     }
 
-    pub fn line(&self) -> Line {
-        self.line.clone()
+    pub fn current(&self) -> CurrentContact {
+        self.current.clone()
     }
 
     pub fn retired(&self) -> Retired {
