@@ -7,16 +7,12 @@ use super::runner::{Outcome, Runner, complaint};
 use crate::clock;
 use crate::core::event::{Event, Ineligibility};
 use crate::core::time::Timestamp;
-use crate::guard::briefing::Briefing;
-use crate::guard::command::environment::{self, Identity};
 use crate::observe::words;
 
 pub(super) struct Eligibility {
-    runner: Runner,
-    timeout: Duration,
+    pub runner: Runner,
     /// From a refusal to the next attempt.
     pause: Duration,
-    identity: Identity,
     state: State,
 }
 
@@ -29,8 +25,8 @@ enum State {
 }
 
 impl Eligibility {
-    pub(super) fn new(runner: Runner, timeout: Duration, pause: Duration, identity: Identity) -> Self {
-        Self { runner, timeout, pause, identity, state: State::AskAt(Timestamp::ZERO) }
+    pub(super) fn new(runner: Runner, pause: Duration) -> Self {
+        Self { runner, pause, state: State::AskAt(Timestamp::ZERO) }
     }
 
     /// An earlier program of this process has asked.
@@ -58,8 +54,7 @@ impl Eligibility {
                     }
                 }
                 State::AskAt(_) => {
-                    let briefing = Briefing { variables: environment::of_identity(&self.identity), stdin: Vec::new() };
-                    let asked = self.runner.start(now, Timestamp::NEVER, briefing);
+                    let asked = self.runner.start(now, Timestamp::NEVER, self.runner.briefing(None, []));
                     self.state = if asked { State::Asking } else { State::AskAt(now.after(self.pause)) };
                 }
                 State::Asking => {
@@ -67,7 +62,7 @@ impl Eligibility {
                     if outcome == Outcome::GuardGone {
                         return self.guard_gone();
                     }
-                    let Some(why) = complaint(outcome, self.timeout) else {
+                    let Some(why) = complaint(outcome, self.runner.timeout) else {
                         self.state = State::Agreed;
                         return ineligible(false);
                     };
@@ -86,10 +81,6 @@ impl Eligibility {
     fn guard_gone(&mut self) -> Event {
         self.state = State::Gone;
         self.runner.gone()
-    }
-
-    pub(super) fn into_runner(self) -> Runner {
-        self.runner
     }
 }
 

@@ -2,23 +2,17 @@
 //! only if each of them was fenced. A run whose answer is no longer needed is killed.
 
 use std::collections::VecDeque;
-use std::ffi::CString;
-use std::time::Duration;
 
 use super::runner::{Outcome, Runner, complaint};
-use super::variable;
 use crate::clock;
 use crate::core::event::Event;
 use crate::core::guard_messages::Grant;
 use crate::core::time::Timestamp;
 use crate::guard::briefing::Briefing;
-use crate::guard::command::environment::{self, Identity};
 use crate::zookeeper::schema::lease::PendingFence;
 
 pub(super) struct Fence {
-    runner: Runner,
-    timeout: Duration,
-    identity: Identity,
+    pub runner: Runner,
     wanted: Option<Wanted>,
     /// The leader that the present run fences; `None`: no run, or the run is being killed.
     fencing: Option<PendingFence>,
@@ -31,8 +25,8 @@ struct Wanted {
 }
 
 impl Fence {
-    pub(super) fn new(runner: Runner, timeout: Duration, identity: Identity) -> Self {
-        Self { runner, timeout, identity, wanted: None, fencing: None }
+    pub(super) fn new(runner: Runner) -> Self {
+        Self { runner, wanted: None, fencing: None }
     }
 
     /// Fences all of these leaders for the machine.
@@ -75,7 +69,7 @@ impl Fence {
     fn fence_next(&mut self) -> Option<Event> {
         let wanted = self.wanted.as_mut()?;
         let Some(next) = wanted.left.pop_front() else { return Some(self.answer(true)) };
-        let briefing = briefing(&self.identity, &wanted.grant, &next);
+        let briefing = briefing(&self.runner, &wanted.grant, &next);
         tracing::info!(id = next.id, host = next.host, token = next.token, "Fencing an earlier leader");
         if !self.runner.start(clock::now().lease, Timestamp::NEVER, briefing) {
             return Some(self.answer(false));
@@ -86,7 +80,7 @@ impl Fence {
 
     fn ended(&mut self, outcome: Outcome) -> Option<Event> {
         let fenced = self.fencing.take()?;
-        let Some(why) = complaint(outcome, self.timeout) else {
+        let Some(why) = complaint(outcome, self.runner.timeout) else {
             tracing::info!(id = fenced.id, host = fenced.host, token = fenced.token, "Earlier leader was fenced");
             return None;
         };
@@ -98,20 +92,15 @@ impl Fence {
         let token = self.wanted.take().map_or(0, |wanted| wanted.grant.token);
         Event::Fenced { token, is_fenced }
     }
-
-    pub(super) fn into_runner(self) -> Runner {
-        self.runner
-    }
 }
 
-fn briefing(identity: &Identity, grant: &Grant, previous: &PendingFence) -> Briefing {
-    let mut variables: Vec<CString> = environment::of_term(identity, grant);
-    let said = [
-        ("ZK_LEADER_PREVIOUS_ID", previous.id.clone()),
-        ("ZK_LEADER_PREVIOUS_HOST", previous.host.clone()),
-        ("ZK_LEADER_PREVIOUS_PID", previous.pid.to_string()),
-        ("ZK_LEADER_PREVIOUS_TOKEN", previous.token.to_string()),
+fn briefing(runner: &Runner, grant: &Grant, previous: &PendingFence) -> Briefing {
+    let (pid, token) = (previous.pid.to_string(), previous.token.to_string());
+    let told = [
+        ("ZK_LEADER_PREVIOUS_ID", &*previous.id),
+        ("ZK_LEADER_PREVIOUS_HOST", &*previous.host),
+        ("ZK_LEADER_PREVIOUS_PID", &*pid),
+        ("ZK_LEADER_PREVIOUS_TOKEN", &*token),
     ];
-    variables.extend(said.into_iter().filter_map(|(name, value)| variable(name, &value)));
-    Briefing { variables, stdin: previous.json().into_bytes() }
+    Briefing { stdin: previous.json().into_bytes(), ..runner.briefing(Some(grant), told) }
 }

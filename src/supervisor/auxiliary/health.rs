@@ -1,34 +1,27 @@
 //! `--health-cmd`: checks periodically whether this host may lead. A check that hangs is killed at its timeout, and has
 //! failed.
 
-use std::ffi::CString;
-use std::time::Duration;
-
 use super::runner::{Outcome, Runner, complaint};
-use super::variable;
 use crate::clock;
 use crate::core::event::{Event, Ineligibility};
 use crate::core::guard_messages::Grant;
 use crate::core::health::{self, Health};
 use crate::core::time::Timestamp;
 use crate::guard::briefing::Briefing;
-use crate::guard::command::environment::{self, Identity};
 use crate::observe::words;
 
 pub(super) struct HealthWatch {
     health: Health,
     settings: health::Settings,
-    runner: Runner,
-    timeout: Duration,
-    identity: Identity,
+    pub runner: Runner,
     /// The term that the command runs in.
     term: Option<Grant>,
 }
 
 impl HealthWatch {
-    pub(super) fn new(runner: Runner, timeout: Duration, settings: health::Settings, identity: Identity) -> Self {
+    pub(super) fn new(runner: Runner, settings: health::Settings) -> Self {
         let health = Health::new(settings, clock::now().lease);
-        Self { health, settings, runner, timeout, identity, term: None }
+        Self { health, settings, runner, term: None }
     }
 
     pub(super) fn command_started(&mut self, now: Timestamp, term: Option<Grant>) {
@@ -86,7 +79,7 @@ impl HealthWatch {
     fn judge(&mut self, outcome: Outcome) -> Option<bool> {
         let changed = self.health.checked(clock::now().lease, outcome == Outcome::Succeeded);
         let failures = self.health.failures();
-        match (changed, complaint(outcome, self.timeout)) {
+        match (changed, complaint(outcome, self.runner.timeout)) {
             (Some(true), _) => {
                 tracing::info!(why = "healthy", "Healthy: the health command succeeded; this host may lead");
             }
@@ -114,17 +107,9 @@ impl HealthWatch {
         }
     }
 
-    pub(super) fn into_runner(self) -> Runner {
-        self.runner
-    }
-
     fn briefing(&self) -> Briefing {
-        let mut variables: Vec<CString> = match &self.term {
-            Some(grant) => environment::of_term(&self.identity, grant),
-            None => environment::of_identity(&self.identity),
-        };
-        variables.extend(variable("ZK_LEADER_ROLE", if self.term.is_some() { "leader" } else { "standby" }));
-        Briefing { variables, stdin: Vec::new() }
+        let role = if self.term.is_some() { "leader" } else { "standby" };
+        self.runner.briefing(self.term.as_ref(), [("ZK_LEADER_ROLE", role)])
     }
 }
 

@@ -1,11 +1,9 @@
 //! `--hook`: runs at every transition, one hook after the other, while the machine goes on. Only the end of this
 //! process waits for hooks, as long as one hook may take.
 
-use std::ffi::CString;
 use std::time::Duration;
 
 use super::runner::{Runner, complaint};
-use super::variable;
 use crate::clock;
 use crate::core::action::Transition;
 use crate::core::event::Event;
@@ -13,14 +11,11 @@ use crate::core::guard_messages::Grant;
 use crate::core::hooks::{Hook, HookQueue};
 use crate::core::time::Timestamp;
 use crate::guard::briefing::Briefing;
-use crate::guard::command::environment::{self, Identity};
 use crate::observe::words;
 
 pub(super) struct Hooks {
     queue: HookQueue,
-    runner: Runner,
-    timeout: Duration,
-    identity: Identity,
+    pub runner: Runner,
     running: Option<Running>,
     /// At the end of this process, no hook runs longer than this.
     finish_by: Timestamp,
@@ -37,10 +32,10 @@ const KILL_LIMIT: Duration = Duration::from_secs(1);
 const SHORTEST_PART: u32 = 10;
 
 impl Hooks {
-    pub(super) fn new(runner: Runner, timeout: Duration, identity: Identity) -> Self {
+    pub(super) fn new(runner: Runner) -> Self {
         let mut queue = HookQueue::default();
         queue.began();
-        Self { queue, runner, timeout, identity, running: None, finish_by: Timestamp::NEVER }
+        Self { queue, runner, running: None, finish_by: Timestamp::NEVER }
     }
 
     /// No hook runs or waits, or none can be run any more.
@@ -75,8 +70,8 @@ impl Hooks {
 
     /// Starts the next hook if none runs.
     pub(super) fn run_next(&mut self, now: Timestamp) {
-        let allowed = now.until(self.finish_by).min(self.timeout);
-        if !self.runner.is_idle() || allowed < self.timeout / SHORTEST_PART {
+        let allowed = now.until(self.finish_by).min(self.runner.timeout);
+        if !self.runner.is_idle() || allowed < self.runner.timeout / SHORTEST_PART {
             return;
         }
         let Some(hook) = self.queue.take() else { return };
@@ -104,9 +99,9 @@ impl Hooks {
     /// Runs the remaining hooks, for as long as one hook may take.
     pub(super) async fn finish(&mut self) {
         let now = clock::now().lease;
-        self.finish_by = now.after(self.timeout);
+        self.finish_by = now.after(self.runner.timeout);
         self.run_next(now);
-        let limit = self.timeout + KILL_LIMIT;
+        let limit = self.runner.timeout + KILL_LIMIT;
         let ended = async {
             while self.running.is_some() {
                 self.ended().await;
@@ -120,18 +115,10 @@ impl Hooks {
         }
     }
 
-    pub(super) fn into_runner(self) -> Runner {
-        self.runner
-    }
-
     fn briefing(&self, hook: Hook) -> Briefing {
-        let mut variables: Vec<CString> = match &hook.grant {
-            Some(grant) => environment::of_term(&self.identity, grant),
-            None => environment::of_identity(&self.identity),
-        };
-        variables.extend(variable("ZK_LEADER_EVENT", words::hook_event(hook.event)));
-        variables.extend(hook.why.and_then(|why| variable("ZK_LEADER_WHY", words::reason_code(why))));
-        variables.extend(variable("ZK_LEADER_MISSED", &hook.missed.to_string()));
-        Briefing { variables, stdin: Vec::new() }
+        let (event, missed) = (words::hook_event(hook.event), hook.missed.to_string());
+        let why = hook.why.map(|why| ("ZK_LEADER_WHY", words::reason_code(why)));
+        let told = [("ZK_LEADER_EVENT", event)].into_iter().chain(why).chain([("ZK_LEADER_MISSED", &*missed)]);
+        self.runner.briefing(hook.grant.as_ref(), told)
     }
 }

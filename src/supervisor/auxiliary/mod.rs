@@ -10,7 +10,7 @@ mod step;
 #[cfg(test)]
 mod tests;
 
-use std::ffi::{CString, OsString};
+use std::ffi::OsString;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -195,24 +195,21 @@ impl AuxiliaryCommands {
         metrics: &Arc<Metrics>,
     ) -> io::Result<(Self, (Guard, Option<Guard>))> {
         let (all, auxiliary) = (known(&guards.pids())?, guards.auxiliary_pids());
-        let identity = || settings.identity.clone();
-        let runner = |name, guard, timeout| Runner::new(name, guard, timeout, &all, metrics);
-        let hooks = settings
-            .hook
-            .zip(guards.hook)
-            .map(|(hook, guard)| Hooks::new(runner("--hook", guard, hook.timeout), hook.timeout, identity()));
-        let health = settings.health.zip(guards.health).map(|((check, health), guard)| {
-            HealthWatch::new(runner("--health-cmd", guard, check.timeout), check.timeout, health, identity())
-        });
-        let eligibility = settings.eligible.zip(guards.eligible).map(|((check, pause), guard)| {
-            Eligibility::new(runner("--eligible-cmd", guard, check.timeout), check.timeout, pause, identity())
-        });
-        let fence = settings
-            .fence
-            .zip(guards.fence)
-            .map(|(fence, guard)| Fence::new(runner("--fence-cmd", guard, fence.timeout), fence.timeout, identity()));
+        let runner = |name, guard, timeout| Runner::new(name, guard, timeout, settings.identity.clone(), &all, metrics);
+        let hooks = settings.hook.zip(guards.hook);
+        let hooks = hooks.map(|(hook, guard)| Hooks::new(runner("--hook", guard, hook.timeout)));
+        let health = settings
+            .health
+            .zip(guards.health)
+            .map(|((check, health), guard)| HealthWatch::new(runner("--health-cmd", guard, check.timeout), health));
+        let eligibility = settings
+            .eligible
+            .zip(guards.eligible)
+            .map(|((check, pause), guard)| Eligibility::new(runner("--eligible-cmd", guard, check.timeout), pause));
+        let fence = settings.fence.zip(guards.fence);
+        let fence = fence.map(|(fence, guard)| Fence::new(runner("--fence-cmd", guard, fence.timeout)));
         let step = |kind, (step, guard): (AuxiliaryCommand, Guard)| {
-            Step::new(kind, runner(step::option(kind), guard, step.timeout), step.timeout, identity())
+            Step::new(kind, runner(step::option(kind), guard, step.timeout))
         };
         let before_start =
             settings.before_start.zip(guards.before_start).map(|given| step(StepKind::BeforeStart, given));
@@ -339,11 +336,11 @@ impl AuxiliaryCommands {
 
     /// Ends the guards and their trees; waits at most for `limit`.
     pub async fn dismiss(self, limit: Duration) {
-        let hooks = self.hooks.map(Hooks::into_runner);
-        let health = self.health.map(HealthWatch::into_runner);
-        let eligibility = self.eligibility.map(Eligibility::into_runner);
-        let fence = self.fence.map(Fence::into_runner);
-        let steps = self.before_start.into_iter().chain(self.after_stop).map(Step::into_runner);
+        let hooks = self.hooks.map(|hooks| hooks.runner);
+        let health = self.health.map(|health| health.runner);
+        let eligibility = self.eligibility.map(|eligibility| eligibility.runner);
+        let fence = self.fence.map(|fence| fence.runner);
+        let steps = self.before_start.into_iter().chain(self.after_stop).map(|step| step.runner);
         let runners: Vec<_> = [hooks, health, eligibility, fence].into_iter().flatten().chain(steps).collect();
         let dismissed = async {
             for runner in runners {
@@ -362,9 +359,4 @@ async fn next_of(command: Option<impl Future<Output = Event>>) -> Event {
         Some(command) => command.await,
         None => std::future::pending().await,
     }
-}
-
-/// `None` if the value contains a NUL byte.
-fn variable(name: &str, value: &str) -> Option<CString> {
-    CString::new(format!("{name}={value}")).ok()
 }

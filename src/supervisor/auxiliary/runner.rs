@@ -1,15 +1,17 @@
 //! Runs one auxiliary command with its own guard: one run at a time, each with an absolute deadline that the guard
 //! keeps even if this process dies.
 
+use std::ffi::CString;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock;
 use crate::core::event::Event;
-use crate::core::guard_messages::{Cause, ChildStatus, Deadlines, Order, Report, RunId};
+use crate::core::guard_messages::{Cause, ChildStatus, Deadlines, Grant, Order, Report, RunId};
 use crate::core::time::Timestamp;
 use crate::guard::briefing::{AuxiliaryCommand, Briefing};
+use crate::guard::command::environment::{self, Identity};
 use crate::guard::contain::Process;
 use crate::observe::metrics::Metrics;
 use crate::observe::words;
@@ -26,7 +28,9 @@ pub(super) struct Runner {
     /// The option of the command.
     name: &'static str,
     guard: Guard,
-    timeout: Duration,
+    pub timeout: Duration,
+    /// Ours, for its environment.
+    identity: Identity,
     last: RunId,
     state: State,
     /// From then on the kernel's timer kills the guard of the present run, unless the guard gets processor time.
@@ -83,13 +87,14 @@ impl Runner {
         name: &'static str,
         guard: Guard,
         timeout: Duration,
+        identity: Identity,
         guards: &[Process],
         metrics: &Arc<Metrics>,
     ) -> Self {
         metrics.expect_auxiliary(name);
         let (guards, metrics) = (guards.to_vec(), Arc::clone(metrics));
         let (last, lethal_from) = (RunId(0), Timestamp::NEVER);
-        Self { name, guard, timeout, last, state: State::Idle, lethal_from, was_late: false, guards, metrics }
+        Self { name, guard, timeout, identity, last, state: State::Idle, lethal_from, was_late: false, guards, metrics }
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -114,6 +119,21 @@ impl Runner {
     /// Its guard is gone, for the machine.
     pub(super) fn gone(&self) -> Event {
         Event::CheckGone { stood_still: self.was_late }
+    }
+
+    /// The variables of a run in this term, or without one, and what else it is told. A value that contains a NUL byte is
+    /// left out.
+    pub(super) fn briefing<'a>(
+        &self,
+        grant: Option<&Grant>,
+        told: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Briefing {
+        let mut variables = match grant {
+            Some(grant) => environment::of_term(&self.identity, grant),
+            None => environment::of_identity(&self.identity),
+        };
+        variables.extend(told.into_iter().filter_map(|(name, value)| CString::new(format!("{name}={value}")).ok()));
+        Briefing { variables, stdin: Vec::new() }
     }
 
     /// Starts one run that ends within the timeout, and before `by`. Returns whether [`Runner::ended`] will report its

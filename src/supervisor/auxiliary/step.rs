@@ -1,25 +1,17 @@
 //! `--before-start` and `--after-stop`: run when the machine says so, by the deadlines that it gives.
 
-use std::ffi::CString;
-use std::time::Duration;
-
 use super::runner::{Outcome, Runner, complaint};
-use super::variable;
 use crate::clock;
 use crate::core::action::Why;
 use crate::core::event::{Event, StepOutcome};
 use crate::core::guard_messages::{Deadlines, Grant};
 use crate::core::settings::StepKind;
 use crate::core::time::Timestamp;
-use crate::guard::briefing::Briefing;
-use crate::guard::command::environment::{self, Identity};
 use crate::observe::words;
 
 pub(super) struct Step {
     kind: StepKind,
-    runner: Runner,
-    timeout: Duration,
-    identity: Identity,
+    pub runner: Runner,
     /// The token of the term whose step runs.
     token: Option<i64>,
     /// The present run could not be started.
@@ -31,18 +23,16 @@ pub(super) struct Step {
 }
 
 impl Step {
-    pub(super) fn new(kind: StepKind, runner: Runner, timeout: Duration, identity: Identity) -> Self {
+    pub(super) fn new(kind: StepKind, runner: Runner) -> Self {
         let (time_is_up, kill_at) = (Timestamp::NEVER, Timestamp::NEVER);
-        Self { kind, runner, timeout, identity, token: None, is_refused: false, time_is_up, kill_at }
+        Self { kind, runner, token: None, is_refused: false, time_is_up, kill_at }
     }
 
     pub(super) fn begin(&mut self, grant: &Grant, why: Why, deadlines: Deadlines) {
         tracing::info!(token = grant.token, "Running {}", option(self.kind));
-        let mut variables: Vec<CString> = environment::of_term(&self.identity, grant);
-        variables.extend(variable("ZK_LEADER_WHY", words::reason_code(why)));
-        let briefing = Briefing { variables, stdin: Vec::new() };
+        let briefing = self.runner.briefing(Some(grant), [("ZK_LEADER_WHY", words::reason_code(why))]);
         self.token = Some(grant.token);
-        self.time_is_up = clock::now().lease.after(self.timeout);
+        self.time_is_up = clock::now().lease.after(self.runner.timeout);
         self.kill_at = deadlines.kill_at;
         self.is_refused = !self.runner.start_under(deadlines, briefing);
     }
@@ -86,7 +76,7 @@ impl Step {
 
     fn judge(&self, outcome: Outcome) -> StepOutcome {
         let option = option(self.kind);
-        match (complaint(outcome, self.timeout), outcome) {
+        match (complaint(outcome, self.runner.timeout), outcome) {
             (None, _) => {
                 tracing::info!("{option} succeeded");
                 StepOutcome::Succeeded
@@ -119,11 +109,7 @@ impl Step {
 
     /// A run that had nearly all of its time was too slow for that.
     fn is_ended_by_the_lease(&self) -> bool {
-        self.kill_at.after(self.timeout / 10) < self.time_is_up
-    }
-
-    pub(super) fn into_runner(self) -> Runner {
-        self.runner
+        self.kill_at.after(self.runner.timeout / 10) < self.time_is_up
     }
 }
 

@@ -77,17 +77,14 @@ impl Simulated for Hanging {
     }
 }
 
-fn identity() -> Identity {
-    Identity { id: String::new(), path: String::new() }
-}
-
 /// The number of its runs, and what makes the kernel let go.
 fn runner() -> (Runner, Rc<Cell<u32>>, Rc<Cell<bool>>) {
     clock::simulate(Some(now));
     let guard = Hanging::default();
     let (runs, lets_go) = (Rc::clone(&guard.runs), Rc::clone(&guard.lets_go));
     let guard = Guard::Simulated(Box::new(guard));
-    (Runner::new("--test", guard, TIMEOUT, &[], &Arc::new(Metrics::new("", ""))), runs, lets_go)
+    let identity = Identity { id: String::new(), path: String::new() };
+    (Runner::new("--test", guard, TIMEOUT, identity, &[], &Arc::new(Metrics::new("", ""))), runs, lets_go)
 }
 
 /// After SIGKILL and the first report of survivors; `None` if it takes longer.
@@ -102,7 +99,7 @@ fn unfenced() -> Vec<PendingFence> {
 #[tokio::test(start_paused = true)]
 async fn a_fence_that_sigkill_cannot_end_has_failed_and_the_next_one_fails_until_it_is_gone() {
     let (runner, runs, lets_go) = runner();
-    let mut fence = Fence::new(runner, TIMEOUT, identity());
+    let mut fence = Fence::new(runner);
     let grant = |token| Grant { token, ..Grant::default() };
     for token in [1, 2] {
         fence.begin(grant(token), unfenced());
@@ -122,7 +119,7 @@ async fn a_fence_that_sigkill_cannot_end_has_failed_and_the_next_one_fails_until
 async fn a_health_check_that_sigkill_cannot_end_has_failed_and_so_has_each_that_cannot_be_run_beside_it() {
     let (runner, runs, lets_go) = runner();
     let settings = HealthSettings { interval: SECOND, failures: 3, grace: Duration::ZERO };
-    let mut health = HealthWatch::new(runner, TIMEOUT, settings, identity());
+    let mut health = HealthWatch::new(runner, settings);
     health.resume(clock::now().lease, None);
     let unhealthy = Event::Ineligible { reason: Ineligibility::Unhealthy, on: true };
     assert_eq!(timeout(TIMEOUT + STUCK_EVERY + 3 * SECOND, health.verdict()).await.ok(), Some(unhealthy));
@@ -135,14 +132,14 @@ async fn a_health_check_that_sigkill_cannot_end_has_failed_and_so_has_each_that_
 #[tokio::test(start_paused = true)]
 async fn our_exit_does_not_wait_for_a_hook_that_sigkill_cannot_end() {
     let (runner, ..) = runner();
-    let mut hooks = Hooks::new(runner, TIMEOUT, identity());
+    let mut hooks = Hooks::new(runner);
     assert_eq!(timeout(TIMEOUT + 2 * SECOND, hooks.finish()).await, Ok(()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_next_hook_runs_when_the_one_that_sigkill_could_not_end_is_gone() {
     let (runner, runs, lets_go) = runner();
-    let mut hooks = Hooks::new(runner, TIMEOUT, identity());
+    let mut hooks = Hooks::new(runner);
     hooks.run_next(clock::now().lease);
     assert_eq!(soon(hooks.run_all()).await, None);
     hooks.fenced();
@@ -156,7 +153,7 @@ async fn the_next_hook_runs_when_the_one_that_sigkill_could_not_end_is_gone() {
 #[tokio::test(start_paused = true)]
 async fn the_next_question_waits_until_the_one_that_sigkill_could_not_end_is_gone() {
     let (runner, runs, lets_go) = runner();
-    let mut eligibility = Eligibility::new(runner, TIMEOUT, SECOND, identity());
+    let mut eligibility = Eligibility::new(runner, SECOND);
     assert_eq!(soon(eligibility.verdict()).await, None);
     assert_eq!(runs.get(), 1);
     lets_go.set(true);
@@ -169,7 +166,7 @@ async fn the_next_question_waits_until_the_one_that_sigkill_could_not_end_is_gon
 async fn a_host_that_was_refused_is_asked_again_after_the_pause() {
     let (runner, runs, lets_go) = runner();
     lets_go.set(true);
-    let mut eligibility = Eligibility::new(runner, TIMEOUT, SECOND, identity());
+    let mut eligibility = Eligibility::new(runner, SECOND);
     let refused_after = TIMEOUT + STUCK_EVERY;
     for (length, asked) in [(refused_after + SECOND / 2, 1), (SECOND, 2)] {
         assert!(timeout(length, eligibility.verdict()).await.is_err());
@@ -181,7 +178,7 @@ async fn a_host_that_was_refused_is_asked_again_after_the_pause() {
 #[tokio::test(start_paused = true)]
 async fn a_step_that_sigkill_cannot_end_has_not_ended() {
     let (runner, _, lets_go) = runner();
-    let mut step = Step::new(StepKind::AfterStop, runner, TIMEOUT, identity());
+    let mut step = Step::new(StepKind::AfterStop, runner);
     let kill_at = clock::now().lease.after(TIMEOUT);
     step.begin(&Grant { token: 7, ..Grant::default() }, Why::TreeEmpty, Deadlines { stop_at: kill_at, kill_at });
     assert_eq!(soon(step.ended()).await, None);
