@@ -40,9 +40,10 @@ use crate::vouching::{Direct, Dropped, Network};
 use crate::zookeeper::schema::once::Once;
 use crate::zookeeper::{self, Election};
 
-use auxiliary::{AuxiliaryCommands, Guards, Handles};
+use auxiliary::{AuxiliaryCommands, Guards};
 use command_guard::CommandGuard;
 use effects::Effects;
+use guard_interface::Guard;
 use memory_limit::MemoryLimit;
 use reporter::Reporter;
 use signals::Received;
@@ -112,7 +113,7 @@ pub async fn run(
 pub async fn supervise(
     settings: Settings,
     ensemble: zookeeper::Settings,
-    guards: Handles,
+    guards: Guards<Guard>,
     mut signals: SignalStream,
     config: SupervisorConfig,
 ) -> io::Result<(ExitReason, Memory)> {
@@ -143,7 +144,7 @@ impl Supervisor {
     async fn new(
         settings: &Settings,
         ensemble: zookeeper::Settings,
-        guards: Handles,
+        guards: Guards<Guard>,
         config: SupervisorConfig,
     ) -> io::Result<Self> {
         let (sender, answers) = unbounded_channel();

@@ -17,7 +17,7 @@ use zk_leader_run::core::{health, machine};
 use zk_leader_run::guard::command::environment::Identity;
 use zk_leader_run::observe::http;
 use zk_leader_run::observe::waiting::Manner;
-use zk_leader_run::supervisor::auxiliary::{self, AuxiliaryCommand, Handles};
+use zk_leader_run::supervisor::auxiliary::{self, AuxiliaryCommand, Guards};
 use zk_leader_run::supervisor::standstill::Memory;
 use zk_leader_run::supervisor::{self, Observers, SignalStream, SupervisorConfig, upgrade};
 use zk_leader_run::vouching::Network;
@@ -229,7 +229,7 @@ impl Host {
 
     /// The guard of the command, or the one that an earlier program has left and one for the next command; and those of
     /// what runs around and beside it.
-    fn start_guards(&self, left: Option<Guard>) -> (Handles, Vec<Descriptor>) {
+    fn start_guards(&self, left: Option<Guard>) -> (Guards<supervisor::guard_interface::Guard>, Vec<Descriptor>) {
         let host = &self.plan;
         let mut bodies = Vec::new();
         let mut keep = |guard: Guard| {
@@ -249,7 +249,7 @@ impl Host {
             keep(self.start_guard(part, most, number))
         };
         let mut aside = |is_there: bool| is_there.then(|| start(Part::Aside, None));
-        let handles = Handles {
+        let handles = Guards {
             command,
             next,
             hook: aside(host.has_hook),

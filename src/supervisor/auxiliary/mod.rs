@@ -60,41 +60,27 @@ pub struct Settings {
     pub after_stop: Option<AuxiliaryCommand>,
 }
 
-/// Every guard of this process, before the runtime exists.
+/// Every guard of this process: before the runtime exists, or in it.
 #[derive(Debug)]
-pub struct Guards {
-    pub command: Spawned,
+pub struct Guards<G = Spawned> {
+    pub command: G,
     /// After an upgrade: for the next command.
-    next: Option<Spawned>,
-    hook: Option<Spawned>,
-    health: Option<Spawned>,
-    eligible: Option<Spawned>,
-    fence: Option<Spawned>,
-    before_start: Option<Spawned>,
-    after_stop: Option<Spawned>,
-}
-
-/// The guards in the runtime.
-#[derive(Debug)]
-pub struct Handles {
-    pub command: Guard,
-    /// After an upgrade: for the next command.
-    pub next: Option<Guard>,
-    pub hook: Option<Guard>,
-    pub health: Option<Guard>,
-    pub eligible: Option<Guard>,
-    pub fence: Option<Guard>,
-    pub before_start: Option<Guard>,
-    pub after_stop: Option<Guard>,
+    pub next: Option<G>,
+    pub hook: Option<G>,
+    pub health: Option<G>,
+    pub eligible: Option<G>,
+    pub fence: Option<G>,
+    pub before_start: Option<G>,
+    pub after_stop: Option<G>,
 }
 
 impl Guards {
     /// # Errors
     /// Outside of a tokio runtime with I/O.
-    pub fn into_handles(self) -> io::Result<Handles> {
+    pub fn into_handles(self) -> io::Result<Guards<Guard>> {
         let forked = |guard: Spawned| guard.into_handle().map(Guard::Forked);
         let into_handle = |guard: Option<Spawned>| guard.map(forked).transpose();
-        Ok(Handles {
+        Ok(Guards {
             command: forked(self.command)?,
             next: into_handle(self.next)?,
             hook: into_handle(self.hook)?,
@@ -107,7 +93,7 @@ impl Guards {
     }
 }
 
-impl Handles {
+impl Guards<Guard> {
     /// The processes of all guards.
     pub fn pids(&self) -> Vec<i32> {
         let of_command = [&self.command].into_iter().chain(&self.next).flat_map(Guard::pids);
@@ -191,7 +177,7 @@ impl AuxiliaryCommands {
     /// If the guards cannot be looked at.
     pub fn new(
         settings: Settings,
-        guards: Handles,
+        guards: Guards<Guard>,
         metrics: &Arc<Metrics>,
     ) -> io::Result<(Self, (Guard, Option<Guard>))> {
         let (all, auxiliary) = (known(&guards.pids())?, guards.auxiliary_pids());
