@@ -17,7 +17,7 @@ use crate::vouching::Memory;
 use crate::zookeeper::upgrade as zookeeper;
 
 /// Increase it with every change of the layout, or of the meaning of a field.
-const VERSION: u32 = 5;
+pub const VERSION: u32 = 5;
 
 /// Longer ones are not ours.
 const LONGEST: u64 = 16 * 1024 * 1024;
@@ -26,7 +26,7 @@ const LONGEST: u64 = 16 * 1024 * 1024;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Document {
-    version: u32,
+    pub version: u32,
     /// The version of the program that wrote it.
     pub program: String,
     /// Where newer versions of the program are looked for.
@@ -63,30 +63,6 @@ struct Head {
 }
 
 impl Document {
-    pub fn new(
-        (path, fixed): (PathBuf, BTreeMap<String, String>),
-        (machine, election, guard): (machine::HandedOver, zookeeper::HandedOver, guard::HandedOver),
-        (socket, said): (Option<i32>, Option<Memory>),
-        (orders, reporter, command, has_led): (OperatorOrders, reporter::HandedOver, Option<i32>, bool),
-    ) -> Self {
-        let program = env!("CARGO_PKG_VERSION").to_owned();
-        Self {
-            version: VERSION,
-            program,
-            path,
-            fixed,
-            machine,
-            election,
-            guard,
-            socket,
-            said,
-            orders,
-            reporter,
-            command,
-            has_led,
-        }
-    }
-
     /// A sealed memory file, at its beginning.
     ///
     /// # Errors

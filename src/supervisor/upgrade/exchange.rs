@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::document::Document;
+use super::document::{Document, VERSION};
 use super::{Need, Upgrade};
 use crate::clock;
 use crate::core::event::Event;
@@ -72,14 +72,22 @@ impl Supervisor {
         let (guard, mut descriptors) = self.effects.guard.hand_over().ok_or("the guard has ended")?;
         let socket = self.effects.direct.as_ref().and_then(Direct::descriptor);
         descriptors.extend(socket);
-        let rest = (self.orders, self.reporter.hand_over(), self.publisher.command(), self.publisher.has_led());
-        let said = self.effects.direct.as_ref().map(Direct::hand_over);
-        let document = Document::new(
-            upgrade.constants(),
-            (machine, election, guard),
-            (socket.map(|socket| socket.as_raw_fd()), said),
-            rest,
-        );
+        let (path, fixed) = upgrade.constants();
+        let document = Document {
+            version: VERSION,
+            program: env!("CARGO_PKG_VERSION").to_owned(),
+            path,
+            fixed,
+            machine,
+            election,
+            guard,
+            socket: socket.map(|socket| socket.as_raw_fd()),
+            said: self.effects.direct.as_ref().map(Direct::hand_over),
+            orders: self.orders,
+            reporter: self.reporter.hand_over(),
+            command: self.publisher.command(),
+            has_led: self.publisher.has_led(),
+        };
         upgrade.go_on(&document, &descriptors);
         Ok(())
     }
