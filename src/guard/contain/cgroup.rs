@@ -5,7 +5,7 @@
 use std::cell::Cell;
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -47,8 +47,12 @@ impl Cgroup {
         Self::open(&path, directory).and_then(Self::tried).inspect_err(|_| remove(&path))
     }
 
-    /// `directory` stays locked until we end: the lock shows other processes that this cgroup is in use.
-    fn open(path: &Path, directory: File) -> io::Result<Self> {
+    /// A new one, or one that the program before this one created. `directory` stays locked until we end: the lock shows
+    /// other processes that this cgroup is in use.
+    ///
+    /// # Errors
+    /// If a file of it cannot be opened.
+    pub fn open(path: &Path, directory: File) -> io::Result<Self> {
         let for_writing = |name| {
             let file = OpenOptions::new().write(true).open(path.join(name));
             file.map_err(|error| io::Error::new(error.kind(), format!("{}/{name}: {error}", path.display())))
@@ -62,14 +66,6 @@ impl Cgroup {
             events: File::open(path.join("cgroup.events"))?,
             path: path.to_owned(),
         })
-    }
-
-    /// Goes on with a cgroup that the program before this one created. `directory` holds its lock.
-    ///
-    /// # Errors
-    /// If a file of it cannot be opened.
-    pub fn take_up(path: &Path, directory: OwnedFd) -> io::Result<Self> {
-        Self::open(path, directory.into())
     }
 
     pub fn directory(&self) -> BorrowedFd<'_> {

@@ -95,7 +95,7 @@ impl Containment {
         match state {
             HandedOver::Subreaper { why } => Ok(Self::Subreaper { why }),
             HandedOver::Cgroup { path, directory } => {
-                Cgroup::take_up(&path, sys::take_descriptor(directory)?).map(Self::Cgroup)
+                Cgroup::open(&path, sys::take_descriptor(directory)?.into()).map(Self::Cgroup)
             }
             HandedOver::PidNamespace(has_user) => Ok(Self::PidNamespace(PidNamespace::like(has_user))),
         }
@@ -103,8 +103,13 @@ impl Containment {
 
     /// The descriptors in [`HandedOver`].
     pub fn descriptors(&self) -> Option<BorrowedFd<'_>> {
+        self.cgroup().map(Cgroup::directory)
+    }
+
+    /// The other kinds leave to the sweep and the walk what a cgroup does for a whole tree.
+    const fn cgroup(&self) -> Option<&Cgroup> {
         match self {
-            Self::Cgroup(cgroup) => Some(cgroup.directory()),
+            Self::Cgroup(cgroup) => Some(cgroup),
             Self::Subreaper { .. } | Self::PidNamespace(_) | Self::ProcessGroup => None,
         }
     }
@@ -131,70 +136,44 @@ impl Containment {
 
     /// Forks the process that becomes the command; it has to [`Containment::join`] before it is executed.
     pub fn fork(&self) -> Result<ForkResult, Errno> {
-        match self {
-            Self::Cgroup(cgroup) => cgroup.fork(),
-            Self::Subreaper { .. } | Self::PidNamespace(_) | Self::ProcessGroup => sys::fork(),
-        }
+        self.cgroup().map_or_else(sys::fork, Cgroup::fork)
     }
 
     pub fn join(&self) -> io::Result<()> {
-        match self {
-            Self::Cgroup(cgroup) => cgroup.join(),
-            Self::Subreaper { .. } | Self::PidNamespace(_) | Self::ProcessGroup => Ok(()),
-        }
+        self.cgroup().map_or(Ok(()), Cgroup::join)
     }
 
     /// SIGKILL to every process that this kind can address at once; the sweep kills the rest.
     pub fn kill(&self) {
-        if let Self::Cgroup(cgroup) = self {
-            // If the kill fails, the cgroup is not empty, and is killed again.
-            let _ = cgroup.kill();
-        }
+        // If the kill fails, the cgroup is not empty, and is killed again.
+        let _ = self.cgroup().map(Cgroup::kill);
     }
 
     /// Whether it is empty, as far as this kind can tell. The caller also checks for children.
     pub fn is_empty(&self) -> bool {
-        match self {
-            Self::Cgroup(cgroup) => cgroup.is_empty(),
-            Self::Subreaper { .. } | Self::PidNamespace(_) | Self::ProcessGroup => true,
-        }
+        self.cgroup().is_none_or(Cgroup::is_empty)
     }
 
     /// # Errors
     /// See [`Walk::go_on`].
     pub fn freeze(&self, walk: &mut Walk, children: &Children, look: &Look) -> io::Result<()> {
-        match self {
-            Self::Cgroup(cgroup) => cgroup.freeze(),
-            Self::Subreaper { .. } | Self::PidNamespace(_) | Self::ProcessGroup => {
-                walk.go_on(Message::Freeze, children, look)
-            }
-        }
+        self.cgroup().map_or_else(|| walk.go_on(Message::Freeze, children, look), Cgroup::freeze)
     }
 
     /// # Errors
     /// See [`Walk::go_on`].
     pub fn thaw(&self, walk: &mut Walk, children: &Children, look: &Look) -> io::Result<()> {
-        match self {
-            Self::Cgroup(cgroup) => cgroup.thaw(),
-            Self::Subreaper { .. } | Self::PidNamespace(_) | Self::ProcessGroup => {
-                walk.go_on(Message::Thaw, children, look)
-            }
-        }
+        self.cgroup().map_or_else(|| walk.go_on(Message::Thaw, children, look), Cgroup::thaw)
     }
 
     /// The cgroup outlives its tree, and keeps the freeze and what the command made of it.
     pub fn make_ready(&self) -> io::Result<()> {
-        match self {
-            Self::Cgroup(cgroup) => cgroup.make_ready(),
-            Self::Subreaper { .. } | Self::PidNamespace(_) | Self::ProcessGroup => Ok(()),
-        }
+        self.cgroup().map_or(Ok(()), Cgroup::make_ready)
     }
 
     /// Removes what we created. Call it only when the tree is empty.
     pub fn remove(&self) {
-        if let Self::Cgroup(cgroup) = self {
-            cgroup.remove();
-        }
+        self.cgroup().into_iter().for_each(Cgroup::remove);
     }
 }
 
