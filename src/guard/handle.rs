@@ -14,7 +14,7 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::prctl::set_child_subreaper;
 use nix::sys::signal::SigSet;
-use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, socketpair};
+use nix::sys::socket::{MsgFlags, recv};
 use nix::unistd::{ForkResult, Pid, pipe2};
 use rustix::process::{PidfdFlags, pidfd_open};
 use tokio::io::Interest;
@@ -26,6 +26,7 @@ use super::Guard;
 use super::briefing::{AuxiliaryCommand, encode_auxiliary};
 use super::contain::{Containment, Process, known};
 use super::lease_file::LeaseFile;
+use super::poll_loop::{LONGEST_PAUSE, SHORTEST_PAUSE};
 use super::prerequisites::{self, Lack};
 use super::probe::{PROBE, Prober};
 use super::processes::Processes;
@@ -105,9 +106,11 @@ pub fn fork(settings: Settings) -> Result<Spawned, Error> {
 
 fn fork_of_command(settings: Settings, earlier: &mut [Option<Spawned>]) -> Result<Spawned, Error> {
     prerequisites::check().map_err(Error::Prerequisite)?;
-    sys::ignore_size_limit();
+    // A write beyond `RLIMIT_FSIZE` fails instead of ending this process (`setrlimit(2)`): the log may be a file.
+    sys::ignore(libc::SIGXFSZ);
     if settings.foreground {
-        sys::ignore_background_output();
+        // Some terminals (`tostop` in `stty(1)`) stop a background process that writes.
+        sys::ignore(libc::SIGTTOU);
     }
     let foreground = || settings.foreground.then(|| Foreground { terminal: Terminal::of_this_group() });
     let terminal = foreground().and_then(|foreground| foreground.terminal);
@@ -152,8 +155,7 @@ fn fork_guard(plan: Plan, earlier: &mut [Option<Spawned>]) -> Result<Spawned, Er
     sys::default_sigchld();
     let born_with = known(&Children::of_this_thread()?.list()?)?;
     let supervisor = pidfd_open(rustix::process::getpid(), PidfdFlags::empty())?;
-    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-    let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags)?;
+    let (ours, theirs) = sys::socket_pair()?;
     let (told, tells) = pipe2(OFlag::O_CLOEXEC)?;
     let containment = choose(contain)?;
     let (lease_file, lease_file_lack) = match publishes_lease.then(|| LeaseFile::make(containment.hides_the_guard())) {
@@ -263,9 +265,6 @@ pub struct Handle {
     born_with: Vec<Process>,
 }
 
-/// The pause between two passes over orphans that are slow to die.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
-const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 /// No process group has this id.
 const NOBODY: Pid = Pid::from_raw(0);
 
@@ -284,9 +283,7 @@ impl Handle {
     /// # Errors
     /// `WouldBlock`: the guard does not read (stopped?); its deadline still holds. Any other error: the guard is gone.
     pub fn send(&self, order: &Order) -> io::Result<()> {
-        let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
-        send(self.socket.as_raw_fd(), &encode_order(order), flags)?;
-        Ok(())
+        Ok(sys::send_now(&self.socket, &encode_order(order)).map(drop)?)
     }
 
     /// Sends the order to run an auxiliary command, or fails; does not wait. Only for a guard of [`fork_auxiliary`].
@@ -295,8 +292,7 @@ impl Handle {
     /// `InvalidInput`: the briefing is too long. Otherwise see [`Handle::send`].
     pub fn send_auxiliary(&self, command: &AuxiliaryCommand) -> io::Result<()> {
         let record = encode_auxiliary(command).ok_or(io::ErrorKind::InvalidInput)?;
-        send(self.socket.as_raw_fd(), &record, MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL)?;
-        Ok(())
+        Ok(sys::send_now(&self.socket, &record).map(drop)?)
     }
 
     /// Creates a prober, which checks that the guard answers.
@@ -388,7 +384,7 @@ async fn next_record(socket: &UnixDatagram, guards_end: &AsyncFd<OwnedFd>, recor
     }
 }
 
-/// Each pause is twice as long as the last.
+/// Between passes over orphans that are slow to die. Each is twice as long as the last.
 #[derive(Default)]
 struct Pauses(Duration);
 
@@ -406,8 +402,7 @@ mod tests {
     use super::*;
 
     fn pair() -> (UnixDatagram, OwnedFd) {
-        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-        let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).unwrap();
+        let (ours, theirs) = sys::socket_pair().unwrap();
         (UnixDatagram::from_std(StdUnixDatagram::from(ours)).unwrap(), theirs)
     }
 
@@ -421,7 +416,7 @@ mod tests {
         let ((ours, theirs), mut guard) = (pair(), Command::new("cat").stdin(Stdio::piped()).spawn().unwrap());
         let end = end_of(&guard);
         ours.send(b"order").await.unwrap();
-        assert_eq!(send(theirs.as_raw_fd(), b"report", MsgFlags::empty()), Ok(6));
+        assert_eq!(sys::send_now(&theirs, b"report"), Ok(6));
         drop(theirs);
         let mut record = [0; 10];
         assert_eq!(next_record(&ours, &end, &mut record).await, Some(6));
@@ -437,7 +432,7 @@ mod tests {
         drop(end.readable().await.unwrap());
         let mut record = [0; 10];
         for length in 5..7 {
-            assert_eq!(send(theirs.as_raw_fd(), &b"reports"[..length], MsgFlags::empty()), Ok(length));
+            assert_eq!(sys::send_now(&theirs, &b"reports"[..length]), Ok(length));
         }
         assert_eq!(next_record(&ours, &end, &mut record).await, Some(5));
         assert_eq!(next_record(&ours, &end, &mut record).await, Some(6));

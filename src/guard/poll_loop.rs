@@ -9,13 +9,11 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{SigEvent, SigSet, SigevNotify, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::sys::socket::{MsgFlags, recv, send};
+use nix::sys::signalfd::SignalFd;
+use nix::sys::socket::{MsgFlags, recv};
 use nix::sys::time::TimeSpec;
 use nix::sys::timer::{Expiration, Timer, TimerSetTimeFlags};
 use nix::sys::timerfd::{self, TimerFd, TimerFlags};
-use nix::time::ClockId;
 
 use rustix::process::{getpriority_process, setpriority_process};
 
@@ -26,14 +24,15 @@ use super::outbox::Outbox;
 use super::policy::{GuardAction, Input, Policy};
 use super::probe::PROBE;
 use super::protocol::decode_order;
+use super::sys::{self, send_now};
 use super::tree::Tree;
 use crate::clock::{self, SuspendWatch};
 use crate::core::guard_messages::{Grant, Order};
 
 /// While it kills, or has not reached every process, the guard looks again after this, twice this, and so on: SIGCHLD does not
 /// report every death.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
-const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+pub const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
+pub const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
 /// Processes that are to end may take all processor time. Without the privilege it stays as it is.
 pub const URGENT: i32 = -20;
@@ -69,9 +68,6 @@ pub struct GuardExit {
 impl PollLoop {
     /// `supervisor` is a pidfd: its death is noticed even if another process still holds its end of the socket.
     pub fn new(tree: Tree, lease_file: Option<LeaseFile>, socket: OwnedFd, supervisor: OwnedFd) -> Result<Self, Errno> {
-        let mut deaths = SigSet::empty();
-        deaths.add(Signal::SIGCHLD);
-        let lethal = SigEvent::new(SigevNotify::SigevSignal { signal: Signal::SIGKILL, si_value: 0 });
         Ok(Self {
             policy: Policy::new(tree.stop_signal()),
             tree,
@@ -80,9 +76,9 @@ impl PollLoop {
             supervisor,
             record: vec![0; AUXILIARY_LONGEST + 1],
             outbox: Outbox::new(),
-            deaths: SignalFd::with_flags(&deaths, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?,
+            deaths: sys::deaths()?,
             alarm: TimerFd::new(timerfd::ClockId::CLOCK_BOOTTIME, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)?,
-            kernel_timer: Timer::new(ClockId::CLOCK_BOOTTIME, lethal)?,
+            kernel_timer: sys::lethal_timer()?,
             usual_priority: getpriority_process(None).unwrap_or(0),
             suspend: SuspendWatch::new(),
             pause: SHORTEST_PAUSE,
@@ -205,7 +201,7 @@ impl PollLoop {
         let record = self.record.get(..length).unwrap_or_default();
         if record == PROBE {
             // Best effort: if the socket is full, the answer is dropped.
-            let _ = send(self.socket.as_raw_fd(), &PROBE, MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL);
+            let _ = send_now(&self.socket, &PROBE);
             return Ok(());
         }
         if let Some(order) = decode_order(record) {
@@ -248,8 +244,7 @@ impl PollLoop {
         if self.is_alone {
             self.outbox.clear();
         }
-        let (socket, flags) = (self.socket.as_raw_fd(), MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL);
-        self.outbox.send(|report| send(socket, report, flags));
+        self.outbox.send(|report| send_now(&self.socket, report));
     }
 
     /// Whether it looks at the tree again though nothing happens.
@@ -314,7 +309,6 @@ fn after(pause: Duration) -> Expiration {
 
 #[cfg(test)]
 mod tests {
-    use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
     use rustix::process::{PidfdFlags, getpid, pidfd_open};
 
     use super::*;
@@ -327,8 +321,7 @@ mod tests {
 
     /// A guard whose tree is gone. Its supervisor has retired it, and died before it read a report.
     fn retired() -> PollLoop {
-        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-        let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).unwrap();
+        let (ours, theirs) = sys::socket_pair().unwrap();
         let identity = Identity { id: String::new(), path: String::new() };
         let launch = Launch::new(vec!["true".into()], identity, None).unwrap();
         let containment = Containment::Subreaper { why: String::new() };
@@ -340,8 +333,8 @@ mod tests {
         let deadlines = Deadlines { stop_at: until, kill_at: until };
         guard.policy.handle(now, Input::Ordered(Order::Start { run, deadlines, grant: Grant::default() }));
         guard.policy.handle(now, Input::NotSpawned { errno: 11 });
-        send(ours.as_raw_fd(), &encode_order(&Order::Retire { run }), MsgFlags::empty()).unwrap();
-        send(guard.socket.as_raw_fd(), b"report", MsgFlags::empty()).unwrap();
+        send_now(&ours, &encode_order(&Order::Retire { run })).unwrap();
+        send_now(&guard.socket, b"report").unwrap();
         guard
     }
 

@@ -6,9 +6,6 @@ use std::fs;
 use std::io;
 
 use nix::errno::Errno;
-use nix::sys::signal::{SigEvent, SigevNotify, Signal};
-use nix::sys::timer::Timer;
-use nix::time::ClockId;
 
 use super::sys;
 use crate::guard::processes::children::Children;
@@ -37,8 +34,7 @@ pub fn check() -> Result<(), Lack> {
         return Err(Lack::OneThread);
     }
     Children::of_this_thread().map_err(Lack::NoChildren)?;
-    let lethal = SigEvent::new(SigevNotify::SigevSignal { signal: Signal::SIGKILL, si_value: 0 });
-    Timer::new(ClockId::CLOCK_BOOTTIME, lethal).map_err(Lack::KernelTimer)?;
+    sys::lethal_timer().map_err(Lack::KernelTimer)?;
     Ok(())
 }
 

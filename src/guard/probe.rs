@@ -2,14 +2,14 @@
 //! alive. One probe at a time.
 
 use std::fs;
-use std::os::fd::AsRawFd;
 use std::sync::Weak;
 use std::time::Duration;
 
-use nix::sys::socket::{MsgFlags, send};
 use tokio::net::UnixDatagram;
 use tokio::sync::watch;
 use tokio::time::timeout;
+
+use super::sys::send_now;
 
 /// What this process does now, for a line in the log: its state, as one letter, and the function of the kernel that it waits in
 /// (`proc_pid_stat(5)`, `proc_pid_wchan(5)`).
@@ -60,7 +60,7 @@ impl Prober {
         if !self.is_asked {
             self.answers.mark_unchanged();
             let Some(socket) = self.socket.upgrade() else { return false };
-            if send(socket.as_raw_fd(), &PROBE, MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL).is_err() {
+            if send_now(&socket, &PROBE).is_err() {
                 return false;
             }
             self.is_asked = true;

@@ -15,8 +15,7 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::prctl::{set_child_subreaper, set_name};
-use nix::sys::signal::{SigSet, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::signalfd::SignalFd;
 use nix::sys::time::TimeSpec;
 use nix::unistd::{ForkResult, chdir, setsid, write};
 use rustix::process::setpriority_process;
@@ -25,15 +24,11 @@ use super::EX_SOFTWARE;
 use super::Guard;
 use super::contain::Containment;
 use super::lease_file::LeaseFile;
-use super::poll_loop::URGENT;
+use super::poll_loop::{LONGEST_PAUSE, SHORTEST_PAUSE, URGENT};
 use super::sys::{self, Child};
 use crate::guard::processes::children::Children;
 use crate::guard::processes::sweep;
 use crate::guard::sys::errno_of;
-
-/// The pause between two passes over processes that are slow to die, unless SIGCHLD comes first.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
-const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
 /// The sentinel process, from its fork with every signal blocked to its end. It forks the guard, and sends the guard's
 /// id.
@@ -59,7 +54,7 @@ fn watch_over(guard: Guard, tells: OwnedFd) -> Result<(), Errno> {
         containment,
         lease_file,
         children: Children::of_this_thread().map_err(|error| errno_of(&error))?,
-        deaths: SignalFd::with_flags(&deaths(), SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?,
+        deaths: sys::deaths()?,
     };
     step_aside()?;
     sweep::rehearse(&orphanage.children, Some(pid));
@@ -70,12 +65,6 @@ fn watch_over(guard: Guard, tells: OwnedFd) -> Result<(), Errno> {
     orphanage.lease_file.iter().for_each(LeaseFile::close);
     orphanage.end_orphans();
     Ok(())
-}
-
-fn deaths() -> SigSet {
-    let mut deaths = SigSet::empty();
-    deaths.add(Signal::SIGCHLD);
-    deaths
 }
 
 /// Call this after the fork: the guard stays in the session, whose terminal it may have to hand over.

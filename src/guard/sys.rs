@@ -1,4 +1,5 @@
-//! The only file with `unsafe`: system calls that nix and rustix lack or cannot express, each behind a safe function.
+//! The only file with `unsafe`: system calls that nix and rustix lack or cannot express, each behind a safe function. And
+//! those that several processes of the guard make in the same way.
 #![expect(unsafe_code, reason = "system calls; each block says why it is sound")]
 
 use std::ffi::{CStr, c_int};
@@ -7,6 +8,11 @@ use std::sync::atomic::AtomicU64;
 
 use nix::errno::Errno;
 use nix::sched::CloneFlags;
+use nix::sys::signal::{SigEvent, SigevNotify, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, send, socketpair};
+use nix::sys::timer::Timer;
+use nix::time::ClockId;
 use nix::unistd::{ForkResult, Pid};
 
 use crate::core::guard_messages::ChildStatus;
@@ -116,28 +122,18 @@ pub fn default_every_signal() {
 
 /// Ignores every signal that can be ignored, and discards pending ones (`signal(7)`); `execve(2)` keeps that.
 pub fn ignore_every_signal() {
-    for signal in 1..=libc::SIGRTMAX() {
-        // SAFETY: SIG_IGN is no handler. SIGKILL, SIGSTOP and those that libc keeps for itself are refused.
-        unsafe { libc::signal(signal, libc::SIG_IGN) };
-    }
+    (1..=libc::SIGRTMAX()).for_each(ignore);
+}
+
+pub fn ignore(signal: c_int) {
+    // SAFETY: SIG_IGN is no handler. SIGKILL, SIGSTOP and those that libc keeps for itself are refused.
+    unsafe { libc::signal(signal, libc::SIG_IGN) };
 }
 
 /// Resets SIGCHLD to its default: if it is inherited as ignored, children end without a status (`wait(2)`).
 pub fn default_sigchld() {
     // SAFETY: SIG_DFL is no handler.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
-}
-
-/// Ignores SIGTTOU: some terminals (`tostop` in `stty(1)`) stop a background process that writes.
-pub fn ignore_background_output() {
-    // SAFETY: SIG_IGN is no handler.
-    unsafe { libc::signal(libc::SIGTTOU, libc::SIG_IGN) };
-}
-
-/// A write beyond `RLIMIT_FSIZE` fails instead of ending this process (`setrlimit(2)`): the log may be a file.
-pub fn ignore_size_limit() {
-    // SAFETY: SIG_IGN is no handler.
-    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
 /// The children that `waitid(2)` is asked about.
@@ -260,6 +256,28 @@ pub fn map_words(file: BorrowedFd<'_>) -> Result<&'static [AtomicU64; 8], Errno>
     // SAFETY: the area begins a page, is never unmapped, and any bits are valid. Other processes write words of it only
     // by atomic stores; a file that is shorter than the area kills this process, and no more.
     Ok(unsafe { &*area.cast::<[AtomicU64; 8]>() })
+}
+
+/// A socket that keeps records apart; nobody waits at either end.
+pub fn socket_pair() -> Result<(OwnedFd, OwnedFd), Errno> {
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags)
+}
+
+/// Sends a record, or fails; does not wait.
+pub fn send_now(socket: &impl AsRawFd, record: &[u8]) -> Result<usize, Errno> {
+    send(socket.as_raw_fd(), record, MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL)
+}
+
+/// Readable when a child has ended or was stopped, if SIGCHLD is blocked.
+pub fn deaths() -> Result<SignalFd, Errno> {
+    SignalFd::with_flags(&Signal::SIGCHLD.into(), SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)
+}
+
+/// Kills this process when it expires, even one that is stopped.
+pub fn lethal_timer() -> Result<Timer, Errno> {
+    let lethal = SigEvent::new(SigevNotify::SigevSignal { signal: Signal::SIGKILL, si_value: 0 });
+    Timer::new(ClockId::CLOCK_BOOTTIME, lethal)
 }
 
 pub fn errno_of(error: &std::io::Error) -> Errno {

@@ -8,9 +8,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl::set_pdeathsig;
-use nix::sys::signal::{SigSet, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, socketpair};
+use nix::sys::signal::Signal;
+use nix::sys::socket::{MsgFlags, recv};
 use nix::unistd::ForkResult;
 
 use super::{PidNamespace, Process, children_of, known};
@@ -44,8 +43,7 @@ pub fn spawn(
     tells_stops: bool,
     become_command: impl FnOnce() -> Errno,
 ) -> Result<Init, Errno> {
-    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-    let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags)?;
+    let (ours, theirs) = sys::socket_pair()?;
     match namespace.fork()? {
         ForkResult::Parent { child } => Ok(Init { pid: child.as_raw(), socket: ours }),
         ForkResult::Child => {
@@ -91,8 +89,7 @@ impl Init {
 
     /// Makes the init send a signal to the command, or to all ([`to_all`]). As its parent, the init knows that the id is still the command's.
     pub fn pass_on(&self, signal: i32) -> Result<(), Errno> {
-        let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
-        send(self.socket.as_raw_fd(), &signal.to_ne_bytes(), flags).map(drop)
+        sys::send_now(&self.socket, &signal.to_ne_bytes()).map(drop)
     }
 }
 
@@ -127,10 +124,7 @@ fn run(
 }
 
 fn attend(command: i32, tells_stops: bool, socket: &OwnedFd, exec: launch::ExecReader) -> Result<(), Errno> {
-    let mut deaths = SigSet::empty();
-    deaths.add(Signal::SIGCHLD);
-    let deaths = SignalFd::with_flags(&deaths, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
-    let (mut exec, mut has_ended, mut has_more) = (Some(exec), false, false);
+    let (deaths, mut exec, mut has_ended, mut has_more) = (sys::deaths()?, Some(exec), false, false);
     loop {
         let exec_fd = exec.as_ref().map_or(deaths.as_fd(), AsFd::as_fd);
         let mut fds = [deaths.as_fd(), socket.as_fd(), exec_fd].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
@@ -188,7 +182,7 @@ fn pass_signals_on(command: Option<i32>, socket: &OwnedFd) {
 
 fn tell(socket: &OwnedFd, word: Word) {
     // If the guard is dead, this process dies, too.
-    let _ = send(socket.as_raw_fd(), &word.encode(), MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL);
+    let _ = sys::send_now(socket, &word.encode());
 }
 
 const WORD_SIZE: usize = 5;
@@ -230,8 +224,7 @@ pub mod tests {
 
     /// This process as an init, and a way to speak for it.
     pub fn pretend(pid: i32) -> (Init, impl Fn(Word)) {
-        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-        let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).unwrap();
+        let (ours, theirs) = sys::socket_pair().unwrap();
         (Init { pid, socket: ours }, move |word| tell(&theirs, word))
     }
 
