@@ -1,4 +1,4 @@
-//! Starts background tasks. In a simulation each is a part of the simulated process that starts it.
+//! Starts background tasks, and waits for what may not be there. In a simulation each is a part of the simulated process that starts it.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -20,6 +20,14 @@ thread_local! {
 /// time. `None`: the task itself.
 pub fn simulate(wrap: Option<Wrap>) {
     SIMULATED.set(wrap);
+}
+
+/// The output of this future; without one, it never comes. For a branch of `select!` that is not always wanted.
+pub async fn or_never<T>(future: Option<impl Future<Output = T>>) -> T {
+    match future {
+        Some(future) => future.await,
+        None => std::future::pending().await,
+    }
 }
 
 /// As [`tokio::spawn`]; the output is dropped.

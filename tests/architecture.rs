@@ -76,7 +76,7 @@ const PLACES: &[Place] = &[
     // L3: the loop, and its observers.
     (
         "observe",
-        &["core", "clock", "guard", "zookeeper", "vouching"],
+        &["core", "clock", "background", "guard", "zookeeper", "vouching"],
         &[
             "nix",
             "rustix",

@@ -20,7 +20,7 @@ use nix::sys::signal::Signal;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::watch;
 
-use crate::background;
+use crate::background::{self, or_never};
 use crate::clock::{self, SuspendWatch};
 use crate::core::action::{Action, ExitReason, PhaseName};
 use crate::core::event::Event;
@@ -208,9 +208,11 @@ impl Supervisor {
                 Ok(()) = self.new_orders.changed() => self.store_orders(),
                 Some(event) = self.answers.recv() => event,
                 event = self.effects.auxiliary.next() => event,
-                () = rest(until_deadline) => Event::Ticked,
+                // On `CLOCK_MONOTONIC`, which may be slewed against the lease's clock by a tenth. Waking early is harmless,
+                // because the machine is asked again; deadlines that must not be late are kept by the guard.
+                () = or_never(until_deadline.map(tokio::time::sleep)) => Event::Ticked,
                 () = self.publisher.liveness().asked() => Event::Ticked,
-                () = upgrade::next(&mut self.upgrade) => Event::Ticked,
+                () = or_never(self.upgrade.as_mut().map(Upgrade::next)) => Event::Ticked,
             });
             if let Some(deadline) = until_deadline {
                 report_standstill(slept.lease.after(deadline));
@@ -402,14 +404,5 @@ fn start_observers(
             http::serve(listener, http::HttpState { identity, feed, metrics, drain, neighbourhood, dropped })
         }
         None => Ok(()),
-    }
-}
-
-/// Sleeps on `CLOCK_MONOTONIC`, which may be slewed against the lease's clock by a tenth. Waking early is harmless,
-/// because the machine is asked again; deadlines that must not be late are kept by the guard.
-async fn rest(length: Option<Duration>) {
-    match length {
-        Some(length) => tokio::time::sleep(length).await,
-        None => std::future::pending().await,
     }
 }

@@ -6,7 +6,6 @@
 mod news;
 mod socket;
 
-use std::future::pending;
 use std::time::Duration;
 
 use tokio::time::sleep;
@@ -15,6 +14,7 @@ use self::news::News;
 pub use self::news::ReadyOn;
 pub use self::socket::Socket;
 use super::liveness::Feed;
+use crate::background::or_never;
 use crate::clock;
 use crate::core::action::PhaseName;
 use crate::guard::probe::Prober;
@@ -40,32 +40,25 @@ pub async fn tell(settings: Settings, mut feed: Feed, mut guard: Prober) {
     let mut news = News::new(settings.ready_on, settings.stop_limit);
     let mut unsent = String::new();
     let pause = settings.watchdog.map(|limit| limit / SIGNS);
-    let mut watchdog = std::pin::pin!(nap(pause));
+    let mut watchdog = std::pin::pin!(or_never(pause.map(sleep)));
     loop {
         unsent += &news.of(&feed.status(), clock::now());
         if !unsent.is_empty() && settings.socket.send(&unsent) {
             unsent.clear();
         }
-        let retry = (!unsent.is_empty()).then_some(RETRY);
+        let retry = (!unsent.is_empty()).then(|| sleep(RETRY));
         tokio::select! {
             turned = feed.turned() => if !turned { return },
-            () = nap(retry) => {}
+            () = or_never(retry) => {}
             () = watchdog.as_mut() => {
                 if is_alive(&feed, &mut guard, pause.unwrap_or_default()).await {
                     unsent += "WATCHDOG=1\n";
                 } else {
                     tracing::warn!("The supervisor's loop or the guard does not answer; systemd's watchdog is not fed");
                 }
-                watchdog.set(nap(pause));
+                watchdog.set(or_never(pause.map(sleep)));
             }
         }
-    }
-}
-
-async fn nap(length: Option<Duration>) {
-    match length {
-        Some(length) => sleep(length).await,
-        None => pending().await,
     }
 }
 

@@ -15,6 +15,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::background::or_never;
 use crate::core::action::{Transition, Why};
 use crate::core::event::Event;
 use crate::core::guard_messages::{Deadlines, Grant, Report};
@@ -299,17 +300,17 @@ impl AuxiliaryCommands {
         self.step(kind).into_iter().for_each(|step| step.stop(by));
     }
 
-    /// The next event from an auxiliary command. Cancel-safe.
+    /// The next event from an auxiliary command that is configured. Cancel-safe.
     pub async fn next(&mut self) -> Event {
         let Self { hooks, health, eligibility, fence, before_start, after_stop, .. } = self;
         tokio::select! {
             biased;
-            event = next_of(fence.as_mut().map(Fence::verdict)) => event,
-            event = next_of(before_start.as_mut().map(Step::ended)) => event,
-            event = next_of(after_stop.as_mut().map(Step::ended)) => event,
-            event = next_of(health.as_mut().map(HealthWatch::verdict)) => event,
-            event = next_of(eligibility.as_mut().map(Eligibility::verdict)) => event,
-            event = next_of(hooks.as_mut().map(Hooks::run_all)) => event,
+            event = or_never(fence.as_mut().map(Fence::verdict)) => event,
+            event = or_never(before_start.as_mut().map(Step::ended)) => event,
+            event = or_never(after_stop.as_mut().map(Step::ended)) => event,
+            event = or_never(health.as_mut().map(HealthWatch::verdict)) => event,
+            event = or_never(eligibility.as_mut().map(Eligibility::verdict)) => event,
+            event = or_never(hooks.as_mut().map(Hooks::run_all)) => event,
         }
     }
 
@@ -336,13 +337,5 @@ impl AuxiliaryCommands {
         if tokio::time::timeout(limit, dismissed).await.is_err() {
             tracing::debug!("The guards of auxiliary commands took too long to go; they end with us");
         }
-    }
-}
-
-/// Waits for ever if the auxiliary command is not configured.
-async fn next_of(command: Option<impl Future<Output = Event>>) -> Event {
-    match command {
-        Some(command) => command.await,
-        None => std::future::pending().await,
     }
 }

@@ -247,7 +247,8 @@ impl Upgrade {
         exec::replace(program, name, self.settings.arguments.clone(), &kept)
     }
 
-    async fn next(&mut self) {
+    /// Returns when the next step can be made, or the wait for a quiet moment is over. Cancel-safe.
+    pub(super) async fn next(&mut self) {
         let rest = self.until;
         match &mut self.stage {
             Stage::Idle => pending().await,
@@ -277,14 +278,6 @@ impl Upgrade {
                 tokio::time::sleep(clock::now().lease.until(rest)).await;
             }
         }
-    }
-}
-
-/// Returns when the next step can be made, or the wait for a quiet moment is over. Cancel-safe.
-pub(super) async fn next(upgrade: &mut Option<Upgrade>) {
-    match upgrade {
-        Some(upgrade) => upgrade.next().await,
-        None => pending().await,
     }
 }
 
