@@ -101,7 +101,7 @@ const PLACES: &[Place] = &[
     (
         "supervisor::upgrade",
         &["core", "clock", "guard", "zookeeper", "vouching", "supervisor"],
-        &["nix", "libc", "rustix", "tokio", "tracing", "serde", "serde_json"],
+        &["nix", "libc", "rustix", "tokio", "tracing", "futures_util", "serde", "serde_json"],
     ),
     // L4: what was typed, and what it means.
     ("cli", &["exit"], &["clap"]),

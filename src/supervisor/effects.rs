@@ -93,6 +93,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
+    use futures_util::future::{BoxFuture, LocalBoxFuture};
     use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
     use tokio::sync::{Mutex, watch};
     use tokio::time::timeout;
@@ -103,9 +104,9 @@ mod tests {
     use crate::core::vouching::Word;
     use crate::guard::briefing::AuxiliaryCommand;
     use crate::guard::handle::upgrade::HandedOver;
-    use crate::supervisor::guard_interface::{Guard, Pending, Simulated};
+    use crate::supervisor::guard_interface::{Guard, Simulated};
     use crate::vouching::message::{Message, Said};
-    use crate::vouching::{Memory, Network, Work};
+    use crate::vouching::{Memory, Network};
     use crate::zookeeper::schema::vouching::{Neighbourhood, Secret};
     use crate::zookeeper::testing;
 
@@ -128,13 +129,13 @@ mod tests {
             None
         }
         fn kill(&self) {}
-        fn recv(&mut self) -> Pending<'_, Option<Report>> {
+        fn recv(&mut self) -> LocalBoxFuture<'_, Option<Report>> {
             Box::pin(std::future::pending())
         }
-        fn end_orphans(&mut self) -> Pending<'_, ()> {
+        fn end_orphans(&mut self) -> LocalBoxFuture<'_, ()> {
             Box::pin(std::future::ready(()))
         }
-        fn dismiss(self: Box<Self>) -> Pending<'static, ()> {
+        fn dismiss(self: Box<Self>) -> LocalBoxFuture<'static, ()> {
             Box::pin(std::future::ready(()))
         }
     }
@@ -147,7 +148,7 @@ mod tests {
             SOMEBODY
         }
         fn send(&self, _: SocketAddr, _: &[u8]) {}
-        fn receive<'a>(&'a self, buffer: &'a mut [u8]) -> Work<'a, io::Result<(usize, SocketAddr)>> {
+        fn receive<'a>(&'a self, buffer: &'a mut [u8]) -> BoxFuture<'a, io::Result<(usize, SocketAddr)>> {
             Box::pin(async {
                 let datagram = self.0.lock().await.recv().await.ok_or(io::ErrorKind::NotConnected)?;
                 buffer[..datagram.len()].copy_from_slice(&datagram);

@@ -1,10 +1,10 @@
 //! A guard as the supervisor sees it: a forked process, or a part of a simulation.
 
 use std::fmt;
-use std::future::Future;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::pin::Pin;
+
+use futures_util::future::LocalBoxFuture;
 
 use crate::core::guard_messages::{Order, Report};
 use crate::guard::briefing::AuxiliaryCommand;
@@ -13,17 +13,15 @@ use crate::guard::handle::Handle;
 use crate::guard::handle::upgrade::HandedOver;
 use crate::guard::probe::Prober;
 
-pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
-
 /// A guard that is no process. Each method does what [`Handle`]'s does.
 pub trait Simulated: fmt::Debug {
     fn send(&self, order: &Order) -> io::Result<()>;
     fn send_auxiliary(&self, command: &AuxiliaryCommand) -> io::Result<()>;
     fn hand_over(&mut self) -> Option<HandedOver>;
     fn kill(&self);
-    fn recv(&mut self) -> Pending<'_, Option<Report>>;
-    fn end_orphans(&mut self) -> Pending<'_, ()>;
-    fn dismiss(self: Box<Self>) -> Pending<'static, ()>;
+    fn recv(&mut self) -> LocalBoxFuture<'_, Option<Report>>;
+    fn end_orphans(&mut self) -> LocalBoxFuture<'_, ()>;
+    fn dismiss(self: Box<Self>) -> LocalBoxFuture<'static, ()>;
 }
 
 #[derive(Debug)]

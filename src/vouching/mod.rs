@@ -28,7 +28,7 @@ use crate::zookeeper::schema::vouching::Neighbourhood;
 pub use dropped::{Dropped, Reason};
 use exchange::Exchange;
 pub use memory::Memory;
-pub use network::{Network, Work};
+pub use network::Network;
 pub use udp::Socket;
 
 /// So often it is said that this instance is gone, until that is confirmed.

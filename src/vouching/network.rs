@@ -1,14 +1,11 @@
 //! What carries the datagrams: a UDP socket, or a simulation.
 
 use std::fmt;
-use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
-use std::pin::Pin;
 
-/// Something that takes time.
-pub type Work<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+use futures_util::future::BoxFuture;
 
 /// Carries datagrams, and may lose, double, delay and reorder them.
 pub trait Network: fmt::Debug + Send + Sync {
@@ -19,7 +16,7 @@ pub trait Network: fmt::Debug + Send + Sync {
     fn send(&self, to: SocketAddr, datagram: &[u8]);
 
     /// The next datagram that has come, cut at the buffer's length; its length, and where it came from. May be cancelled.
-    fn receive<'a>(&'a self, buffer: &'a mut [u8]) -> Work<'a, io::Result<(usize, SocketAddr)>>;
+    fn receive<'a>(&'a self, buffer: &'a mut [u8]) -> BoxFuture<'a, io::Result<(usize, SocketAddr)>>;
 
     /// Tells people if others do not reach us there any more, as far as this host knows.
     fn check(&self) {}

@@ -6,9 +6,10 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 
-use super::network::{Network, Work};
+use super::network::Network;
 use crate::clock;
 use crate::core::time::Timestamp;
 
@@ -129,7 +130,7 @@ impl Network for Socket {
         }
     }
 
-    fn receive<'a>(&'a self, buffer: &'a mut [u8]) -> Work<'a, io::Result<(usize, SocketAddr)>> {
+    fn receive<'a>(&'a self, buffer: &'a mut [u8]) -> BoxFuture<'a, io::Result<(usize, SocketAddr)>> {
         Box::pin(async move { self.registered()?.recv_from(buffer).await })
     }
 

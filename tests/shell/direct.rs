@@ -10,8 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use tokio::time::sleep;
-use zk_leader_run::vouching::{Network, Work};
+use zk_leader_run::vouching::Network;
 
 use crate::memory::rng::Rng;
 use crate::oracle::Instance;
@@ -218,7 +219,7 @@ impl Network for Socket {
         self.air.carry(self.address(), to, datagram);
     }
 
-    fn receive<'a>(&'a self, buffer: &'a mut [u8]) -> Work<'a, io::Result<(usize, SocketAddr)>> {
+    fn receive<'a>(&'a self, buffer: &'a mut [u8]) -> BoxFuture<'a, io::Result<(usize, SocketAddr)>> {
         Box::pin(poll_fn(move |context| {
             let mut mailbox = self.lock();
             let Some((from, datagram)) = mailbox.datagrams.pop_front() else {

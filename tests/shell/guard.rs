@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
+use futures_util::future::LocalBoxFuture;
 use serde_json::json;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Notify, watch};
@@ -14,7 +15,7 @@ use zk_leader_run::core::guard_messages::{ChildStatus, Grant, Order, Report, Slo
 use zk_leader_run::guard::briefing::AuxiliaryCommand;
 use zk_leader_run::guard::handle::upgrade::HandedOver;
 use zk_leader_run::guard::policy::{CommandSignal, GuardAction, Input, Policy};
-use zk_leader_run::supervisor::guard_interface::{Pending, Simulated};
+use zk_leader_run::supervisor::guard_interface::Simulated;
 
 use crate::memory::rng::Rng;
 use crate::oracle::{Instance, Oracle, Paused, Tree};
@@ -296,11 +297,11 @@ impl Simulated for Guard {
         self.body.kill();
     }
 
-    fn recv(&mut self) -> Pending<'_, Option<Report>> {
+    fn recv(&mut self) -> LocalBoxFuture<'_, Option<Report>> {
         Box::pin(poll_fn(|context| self.socket.reports.lock().expect("no panic").poll_recv(context)))
     }
 
-    fn end_orphans(&mut self) -> Pending<'_, ()> {
+    fn end_orphans(&mut self) -> LocalBoxFuture<'_, ()> {
         self.body.kill();
         Box::pin(async {
             let mut ended = self.body.tree_ended.subscribe();
@@ -310,7 +311,7 @@ impl Simulated for Guard {
         })
     }
 
-    fn dismiss(self: Box<Self>) -> Pending<'static, ()> {
+    fn dismiss(self: Box<Self>) -> LocalBoxFuture<'static, ()> {
         let Self { body, socket } = *self;
         let Socket { orders, reports } = Arc::into_inner(socket).expect("its process executes nothing else any more");
         drop(orders);

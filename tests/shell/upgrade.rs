@@ -13,12 +13,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio::time::sleep;
 use zk_leader_run::core::machine;
 use zk_leader_run::core::settings::StepLimits;
 use zk_leader_run::supervisor::upgrade::document::Document;
-use zk_leader_run::supervisor::upgrade::{Settings, Simulated, Work, YES};
+use zk_leader_run::supervisor::upgrade::{Settings, Simulated, YES};
 
 use crate::faults::{candidates_of, told};
 use crate::guard::{Descriptor, Guard, Temper};
@@ -216,7 +217,7 @@ impl Installed {
 }
 
 impl Simulated for Installed {
-    fn answer(&self, document: File) -> Work<io::Result<String>> {
+    fn answer(&self, document: File) -> BoxFuture<'static, io::Result<String>> {
         let program = self.running.installed.get();
         self.asked.set(program);
         let (answer, is_dumb) = (self.rehearse(document), program.answer == Answer::Nothing);

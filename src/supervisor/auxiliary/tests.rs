@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use futures_util::future::LocalBoxFuture;
 use tokio::time::{Instant, timeout};
 
 use super::*;
@@ -12,7 +13,7 @@ use crate::core::guard_messages::{Cause, ChildStatus, Grant, Order, RunId};
 use crate::core::time::{Now, Sighting};
 use crate::guard::briefing::AuxiliaryCommand as Ordered;
 use crate::guard::handle::upgrade::HandedOver;
-use crate::supervisor::guard_interface::{Pending, Simulated};
+use crate::supervisor::guard_interface::Simulated;
 
 const SECOND: Duration = Duration::from_secs(1);
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -53,7 +54,7 @@ impl Simulated for Hanging {
         None
     }
     fn kill(&self) {}
-    fn recv(&mut self) -> Pending<'_, Option<Report>> {
+    fn recv(&mut self) -> LocalBoxFuture<'_, Option<Report>> {
         Box::pin(async {
             let Some((run, stuck_at)) = self.run.get() else { return std::future::pending().await };
             if !self.is_taken.replace(true) {
@@ -69,10 +70,10 @@ impl Simulated for Hanging {
             Some(Report::Stuck { run, survivors: 1 })
         })
     }
-    fn end_orphans(&mut self) -> Pending<'_, ()> {
+    fn end_orphans(&mut self) -> LocalBoxFuture<'_, ()> {
         Box::pin(std::future::pending())
     }
-    fn dismiss(self: Box<Self>) -> Pending<'static, ()> {
+    fn dismiss(self: Box<Self>) -> LocalBoxFuture<'static, ()> {
         Box::pin(std::future::pending())
     }
 }

@@ -22,8 +22,9 @@ use std::mem::take;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::time::Duration;
+
+use futures_util::future::BoxFuture;
 
 use crate::clock;
 use crate::core::time::Timestamp;
@@ -39,7 +40,7 @@ pub const NAME: &str = "zk-leader-run-upgraded:";
 /// A new program that is a part of a simulation.
 pub trait Simulated: fmt::Debug {
     /// What it answers to the trial document.
-    fn answer(&self, document: File) -> Work<io::Result<String>>;
+    fn answer(&self, document: File) -> BoxFuture<'static, io::Result<String>>;
     /// Executes it with the document. Returns only on failure.
     fn replace(&self, document: File) -> io::Error;
 }
@@ -93,9 +94,6 @@ impl Plan {
     }
 }
 
-/// What a step waits for.
-pub type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-
 /// See the module page.
 pub struct Upgrade {
     settings: Settings,
@@ -114,10 +112,10 @@ enum Stage {
     Idle,
     /// The session's key is needed.
     Keyless(File),
-    Fetching(File, Work<io::Result<SessionKey>>),
+    Fetching(File, BoxFuture<'static, io::Result<SessionKey>>),
     /// A quiet moment is needed for the trial document.
     Untried(File, SessionKey),
-    Asking(File, SessionKey, Work<Result<(), String>>),
+    Asking(File, SessionKey, BoxFuture<'static, Result<(), String>>),
     /// A quiet moment is needed for the exchange, after a renewal that was sent at this time or later.
     Agreed(File, SessionKey, Timestamp),
 }
@@ -230,7 +228,7 @@ impl Upgrade {
         }
     }
 
-    fn ask(&self, program: File, document: File) -> Work<Result<(), String>> {
+    fn ask(&self, program: File, document: File) -> BoxFuture<'static, Result<(), String>> {
         if let Some(simulated) = &self.settings.simulated {
             return Box::pin(ask::heed(simulated.answer(document)));
         }
