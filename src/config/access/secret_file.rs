@@ -3,17 +3,15 @@
 
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::unix::fs::MetadataExt as _;
 
 use nix::errno::Errno;
-use nix::unistd::{getegid, geteuid};
 
 use crate::config::error::{ConfigError, quoted};
+use crate::config::source::file_permissions::{Holder, Trust};
 use crate::config::source::setting::Setting;
 
 /// Longer files are refused.
 const LONGEST: u64 = 1 << 20;
-const ROOT: u32 = 0;
 const READABLE_BY_GROUP: u32 = 0o040;
 /// Read or write permission for everybody.
 const OPEN_TO_ALL: u32 = 0o006;
@@ -48,9 +46,8 @@ pub fn open(setting: &Setting) -> Result<File, ConfigError> {
 fn open_judged(setting: &Setting) -> Result<(File, Option<String>), ConfigError> {
     let file = open(setting)?;
     let stat = file.metadata().map_err(|error| broken(setting, &error))?;
-    let rights = Rights { user: stat.uid(), group: stat.gid(), mode: stat.mode() };
     // The mode of a pipe says nothing.
-    let notice = if stat.is_file() { rights.judge(setting)? } else { None };
+    let notice = if stat.is_file() { judge_rights(Trust::of(&stat), setting)? } else { None };
     Ok((file, notice))
 }
 
@@ -64,31 +61,15 @@ fn unusable(setting: &Setting, complaint: impl std::fmt::Display) -> ConfigError
     ConfigError::configuration(&setting.origin, format_args!("{} {complaint}", quoted(&setting.text)))
 }
 
-/// Owner and mode of a file (`stat(2)`).
-#[derive(Clone, Copy)]
-struct Rights {
-    user: u32,
-    group: u32,
-    mode: u32,
-}
-
-impl Rights {
-    /// Refuses a file that everybody may read. Group access is usual where secrets are mounted (Kubernetes); a foreign
-    /// group or owner gives a notice.
-    fn judge(self, setting: &Setting) -> Result<Option<String>, ConfigError> {
-        if self.mode & OPEN_TO_ALL != 0 {
-            let complaint = format!("holds a secret that everybody can read or write; chmod o-rw {}", setting.text);
-            return Err(unusable(setting, complaint));
-        }
-        let strangers = if self.user != ROOT && self.user != geteuid().as_raw() {
-            format!("user {}, who owns it,", self.user)
-        } else if self.mode & READABLE_BY_GROUP != 0 && self.group != ROOT && self.group != getegid().as_raw() {
-            format!("group {}", self.group)
-        } else {
-            return Ok(None);
-        };
-        Ok(Some(format!("{} holds a secret, and {strangers} may read it", setting.text)))
+/// Refuses a file that everybody may read. Group access is usual where secrets are mounted (Kubernetes); a foreign group or
+/// owner gives a notice.
+fn judge_rights(trust: Trust, setting: &Setting) -> Result<Option<String>, ConfigError> {
+    if trust.mode & OPEN_TO_ALL != 0 {
+        let complaint = format!("holds a secret that everybody can read or write; chmod o-rw {}", setting.text);
+        return Err(unusable(setting, complaint));
     }
+    let strangers = trust.strangers(READABLE_BY_GROUP, Holder::of_this_process());
+    Ok(strangers.map(|strangers| format!("{} holds a secret, and {strangers} may read it", setting.text)))
 }
 
 #[cfg(test)]

@@ -3,11 +3,9 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use nix::errno::Errno;
-use nix::unistd::{getegid, geteuid};
 
 use crate::config::error::{ConfigError, quoted};
 use crate::config::source::file_permissions::{Holder, Trust};
@@ -46,12 +44,7 @@ pub fn read(layers: &Layers, keys: &[Key]) -> Result<ConfigFile, ConfigError> {
 fn read_open(path: &str, file: &File, keys: &[Key]) -> Result<ConfigFile, ConfigError> {
     let stat = file.metadata().map_err(|error| broken(path, &error))?;
     // The mode of a pipe or of /dev/null says nothing.
-    let notice = if stat.is_file() {
-        let trust = Trust { user: stat.uid(), group: stat.gid(), mode: stat.mode() };
-        trust.judge(path, Holder { user: geteuid().as_raw(), group: getegid().as_raw() })?
-    } else {
-        None
-    };
+    let notice = if stat.is_file() { Trust::of(&stat).judge(path, Holder::of_this_process())? } else { None };
     let mut bytes = Vec::new();
     file.take(LONGEST + 1).read_to_end(&mut bytes).map_err(|error| broken(path, &error))?;
     if bytes.len() as u64 > LONGEST {

@@ -1,4 +1,9 @@
-//! Who may write the configuration file: it may name commands that we run. Mode and owner are arguments.
+//! Who else may use a file: write the configuration, which may name commands that we run, or read a secret.
+
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt as _;
+
+use nix::unistd::{getegid, geteuid};
 
 use crate::config::error::ConfigError;
 
@@ -7,6 +12,12 @@ use crate::config::error::ConfigError;
 pub struct Holder {
     pub user: u32,
     pub group: u32,
+}
+
+impl Holder {
+    pub fn of_this_process() -> Self {
+        Self { user: geteuid().as_raw(), group: getegid().as_raw() }
+    }
 }
 
 /// Owner and mode of a file (`stat(2)`).
@@ -22,6 +33,21 @@ const WRITABLE_BY_GROUP: u32 = 0o020;
 const WRITABLE_BY_ALL: u32 = 0o002;
 
 impl Trust {
+    pub fn of(file: &Metadata) -> Self {
+        Self { user: file.uid(), group: file.gid(), mode: file.mode() }
+    }
+
+    /// Who besides us and root has a right: the owner, or a group that this bit of the mode gives it to.
+    pub fn strangers(self, of_group: u32, us: Holder) -> Option<String> {
+        match self {
+            Self { user, .. } if user != ROOT && user != us.user => Some(format!("user {user}, who owns it,")),
+            Self { group, mode, .. } if mode & of_group != 0 && group != ROOT && group != us.group => {
+                Some(format!("group {group}"))
+            }
+            _ => None,
+        }
+    }
+
     /// Judges who may write the file besides us and root. A file that everybody may write is refused. A group or
     /// another owner gives a notice, because a deployment's user is a usual owner, and has another number inside a
     /// container.
@@ -34,14 +60,8 @@ impl Trust {
             let complaint = "everybody can write to this file, which decides what runs here; chmod o-w it";
             return Err(ConfigError::configuration(file, complaint));
         }
-        let strangers = match self {
-            Self { user, .. } if user != ROOT && user != us.user => format!("user {user}, who owns it,"),
-            Self { group, mode, .. } if mode & WRITABLE_BY_GROUP != 0 && group != ROOT && group != us.group => {
-                format!("group {group}")
-            }
-            _ => return Ok(None),
-        };
-        Ok(Some(format!("{file} decides what runs here, and {strangers} can write to it")))
+        let strangers = self.strangers(WRITABLE_BY_GROUP, us);
+        Ok(strangers.map(|strangers| format!("{file} decides what runs here, and {strangers} can write to it")))
     }
 }
 
