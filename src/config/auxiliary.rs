@@ -2,7 +2,7 @@
 
 use crate::config::error::ConfigError;
 use crate::config::source::layers::Layers;
-use crate::config::source::setting::{Origin, Setting};
+use crate::config::source::setting::Setting;
 use crate::config::value::duration::{self, Zero};
 use crate::core::health;
 use crate::supervisor::auxiliary::AuxiliaryCommand;
@@ -102,7 +102,7 @@ fn auxiliary_command(
 
 /// Adds a notice if a setting is given whose command is not.
 fn unless_default(notices: &mut Vec<String>, setting: &Setting, option: &'static str) {
-    if !matches!(setting.origin, Origin::Default(_)) {
+    if setting.is_given() {
         notices.push(format!("{} has no effect without {option}", setting.origin));
     }
 }

@@ -227,7 +227,7 @@ fn read(typed: &CtlOptions, layers: &Layers) -> Result<Asked, ConfigError> {
     Ok(Asked {
         servers: ensemble.servers,
         chroot: ensemble.chroot,
-        is_connect_given: !matches!(layers.required("connect")?.origin, Origin::Default(_)),
+        is_connect_given: layers.required("connect")?.is_given(),
         access: access::read(layers, ensemble.uses_tls)?.access,
         selector: selector(&typed.command, layers)?,
         limit: limit(typed)?,

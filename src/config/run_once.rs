@@ -88,7 +88,7 @@ fn agree(setting: &Setting, once: &Once, others: &Others, on_exit: &Setting) -> 
 fn on_loss(setting: &Setting, once: &Once, chosen: OnLoss, typed: &Setting) -> Result<OnLoss, ConfigError> {
     match chosen {
         _ if once.retry_failed => Ok(chosen),
-        OnLoss::Rejoin if !matches!(typed.origin, Origin::Default(_)) => Err(typed.refused(format_args!(
+        OnLoss::Rejoin if typed.is_given() => Err(typed.refused(format_args!(
             "cannot be combined with {}: a lost run is not repeated; write exit, or add --retry-failed",
             setting.origin
         ))),

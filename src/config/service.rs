@@ -2,7 +2,7 @@
 
 use crate::config::error::ConfigError;
 use crate::config::source::layers::Layers;
-use crate::config::source::setting::{Origin, Setting};
+use crate::config::source::setting::Setting;
 use crate::config::value::duration::{self, Zero};
 use crate::core::restart::{RestartOn, Rules, Statuses};
 use crate::core::settings::{Guarantee, OnExit, Service};
@@ -44,7 +44,7 @@ fn rules(layers: &Layers, on_exit: OnExit) -> Result<Rules, ConfigError> {
         },
         min_interval: duration::required(layers, "min-start-interval", Zero::Meaningful)?,
     };
-    if on_exit != OnExit::Restart && is_chosen(&on) {
+    if on_exit != OnExit::Restart && on.is_given() {
         return Err(on.refused("requires --on-exit restart; add that, or leave --restart out"));
     }
     if rules.longest_delay < rules.delay {
@@ -72,12 +72,8 @@ fn without_effect(layers: &Layers, on_exit: OnExit) -> Result<Vec<String>, Confi
     const TUNING: [&str; 5] =
         ["restart-delay", "restart-max-delay", "max-restarts", "restart-window", "no-restart-status"];
     let tuning = TUNING.map(|option| layers.given(option)).into_iter().collect::<Result<Vec<_>, _>>()?;
-    let idle = tuning.into_iter().flatten().filter(|setting| on_exit != OnExit::Restart && is_chosen(setting));
+    let idle = tuning.into_iter().flatten().filter(|setting| on_exit != OnExit::Restart && setting.is_given());
     Ok(idle.map(|setting| format!("{} has no effect without --on-exit restart", setting.origin)).collect())
-}
-
-fn is_chosen(setting: &Setting) -> bool {
-    !matches!(setting.origin, Origin::Default(_))
 }
 
 fn most(setting: &Setting) -> Result<Option<u32>, ConfigError> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::config::error::ConfigError;
 use crate::config::source::layers::Layers;
-use crate::config::source::setting::{Origin, Setting};
+use crate::config::source::setting::Setting;
 use crate::config::value::duration::{self, Zero};
 use crate::core::settings::{Guarantee, Recipe};
 use crate::core::vouching::{LIMIT_LEASES, LIMIT_LONGEST};
@@ -39,7 +39,7 @@ pub fn read(layers: &Layers, others: &Others) -> Result<Option<Vouch>, ConfigErr
     let length = duration::parse(&limit, Zero::Meaningful)?;
     let place = address.as_ref().map(place).transpose()?;
     if !layers.flag("vouch")? {
-        let limit = Some(limit).filter(|limit| !matches!(limit.origin, Origin::Default(_)));
+        let limit = Some(limit).filter(Setting::is_given);
         return match address.or(limit) {
             Some(setting) => Err(setting.refused("requires --vouch; add that, or leave this out")),
             None => Ok(None),

@@ -43,6 +43,11 @@ pub struct Setting {
 }
 
 impl Setting {
+    /// Not by its default.
+    pub const fn is_given(&self) -> bool {
+        !matches!(self.origin, Origin::Default(_))
+    }
+
     /// `<origin>: '<text>' <complaint>`. A mistake in a file is a configuration error.
     pub fn refused(&self, complaint: impl fmt::Display) -> ConfigError {
         self.refused_unseen(format_args!("{} {complaint}", quoted(&self.text)))
@@ -50,14 +55,8 @@ impl Setting {
 
     /// The same without the text, which may hold a secret.
     pub fn refused_unseen(&self, complaint: impl fmt::Display) -> ConfigError {
-        let status = match self.origin {
-            Origin::File(..) => Status::Configuration,
-            Origin::Option(_)
-            | Origin::Environment(_)
-            | Origin::Credential(_)
-            | Origin::Default(_)
-            | Origin::Argument(_) => Status::Usage,
-        };
+        let is_in_a_file = matches!(self.origin, Origin::File(..));
+        let status = if is_in_a_file { Status::Configuration } else { Status::Usage };
         ConfigError::new(status, &self.origin, complaint)
     }
 
