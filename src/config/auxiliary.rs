@@ -3,6 +3,7 @@
 use crate::config::error::ConfigError;
 use crate::config::source::layers::Layers;
 use crate::config::source::setting::Setting;
+use crate::config::value::digits;
 use crate::config::value::duration::{self, Zero};
 use crate::core::health;
 use crate::supervisor::auxiliary::AuxiliaryCommand;
@@ -62,10 +63,8 @@ fn health(
 }
 
 fn count(setting: &Setting) -> Result<u32, ConfigError> {
-    match setting.text.parse() {
-        Ok(count) if count > 0 && setting.text.bytes().all(|byte| byte.is_ascii_digit()) => Ok(count),
-        _ => Err(setting.refused("is not a number of failures; write 1, 2, 3 or more")),
-    }
+    let count = digits(&setting.text).filter(|count| *count > 0);
+    count.ok_or_else(|| setting.refused("is not a number of failures; write 1, 2, 3 or more"))
 }
 
 fn timed(

@@ -16,7 +16,7 @@ use super::source::layers::Layers;
 use super::source::setting::Setting;
 use super::value::duration::{self, Zero};
 use super::value::znode::ZnodePath;
-use super::value::{acl, executable, signal};
+use super::value::{acl, digits, executable, signal};
 use super::{access, lease, run_once, service, timing};
 use crate::core::lease::{Timing, Wishes};
 use crate::core::settings::{Contain, Guarantee, OnExit, OnLoss, OnPause, Recipe, Service};
@@ -217,9 +217,5 @@ fn stop_signal(layers: &Layers) -> Result<i32, ConfigError> {
 }
 
 fn status(setting: &Setting) -> Result<u8, ConfigError> {
-    let digits = setting.text.bytes().all(|byte| byte.is_ascii_digit());
-    match setting.text.parse() {
-        Ok(status) if digits => Ok(status),
-        _ => Err(setting.refused("is not an exit status; write a number from 0 to 255")),
-    }
+    digits(&setting.text).ok_or_else(|| setting.refused("is not an exit status; write a number from 0 to 255"))
 }

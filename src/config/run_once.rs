@@ -4,6 +4,7 @@
 use crate::config::error::ConfigError;
 use crate::config::source::layers::Layers;
 use crate::config::source::setting::{Origin, Setting};
+use crate::config::value::digits;
 use crate::config::value::duration::{self, Zero};
 use crate::core::settings::{Guarantee, OnExit, OnLoss, Recipe};
 use crate::zookeeper::schema::once::{Once, Per};
@@ -110,9 +111,7 @@ fn key(setting: &Setting) -> Result<String, ConfigError> {
 }
 
 fn count(setting: &Setting) -> Result<usize, ConfigError> {
-    let digits = setting.text.bytes().all(|byte| byte.is_ascii_digit());
-    match setting.text.parse() {
-        Ok(count) if digits && (1..=MOST_SLOTS).contains(&count) => Ok(count),
-        _ => Err(setting.refused(format_args!("is not a number of slots; write one from 1 to {MOST_SLOTS}"))),
-    }
+    let complaint = format!("is not a number of slots; write one from 1 to {MOST_SLOTS}");
+    let count = digits(&setting.text).filter(|count| (1..=MOST_SLOTS).contains(count));
+    count.ok_or_else(|| setting.refused(complaint))
 }

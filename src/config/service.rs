@@ -3,6 +3,7 @@
 use crate::config::error::ConfigError;
 use crate::config::source::layers::Layers;
 use crate::config::source::setting::Setting;
+use crate::config::value::digits;
 use crate::config::value::duration::{self, Zero};
 use crate::core::restart::{RestartOn, Rules, Statuses};
 use crate::core::settings::{Guarantee, OnExit, Service};
@@ -77,18 +78,14 @@ fn without_effect(layers: &Layers, on_exit: OnExit) -> Result<Vec<String>, Confi
 }
 
 fn most(setting: &Setting) -> Result<Option<u32>, ConfigError> {
-    match setting.text.parse() {
-        _ if setting.text == UNLIMITED => Ok(None),
-        Ok(count) if setting.text.bytes().all(|byte| byte.is_ascii_digit()) => Ok(Some(count)),
-        _ => Err(setting.refused("is not a number of restarts; write a number like 5, or unlimited")),
+    if setting.text == UNLIMITED {
+        return Ok(None);
     }
+    let refused = || setting.refused("is not a number of restarts; write a number like 5, or unlimited");
+    digits(&setting.text).map(Some).ok_or_else(refused)
 }
 
 fn statuses(setting: &Setting) -> Result<Statuses, ConfigError> {
-    let status = |text: &str| {
-        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        text.parse::<u8>().ok().filter(|_| digits)
-    };
-    let set = setting.text.split(',').try_fold(Statuses::default(), |set, text| Some(set.with(status(text)?)));
+    let set = setting.text.split(',').try_fold(Statuses::default(), |set, text| Some(set.with(digits(text)?)));
     set.ok_or_else(|| setting.refused("is not a list of exit statuses; write numbers from 0 to 255, like 2,78"))
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::config::error::{ConfigError, ValueError};
 use crate::config::source::layers::Layers;
 use crate::config::source::setting::Setting;
+use crate::config::value::digits;
 use crate::observe::words;
 
 const EXAMPLES: &str = "write it like 1500ms, 5s or 1m30s";
@@ -54,7 +55,7 @@ fn read(text: &str) -> Result<Duration, ValueError> {
     humantime::parse_duration(text).map_err(|error| {
         ValueError::from(match error {
             humantime::DurationError::NumberOverflow => format!("is out of range; {EXAMPLES}"),
-            _ if is_number(text) => format!("has no unit; write {text}s or {text}ms"),
+            _ if digits::<u64>(text).is_some() => format!("has no unit; write {text}s or {text}ms"),
             _ if text.starts_with('-') && read(text.trim_start_matches('-')).is_ok() => {
                 format!("is negative; {EXAMPLES}")
             }
@@ -62,10 +63,6 @@ fn read(text: &str) -> Result<Duration, ValueError> {
             _ => format!("is not a duration; {EXAMPLES}"),
         })
     })
-}
-
-fn is_number(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::config::error::{ConfigError, ValueError, quoted};
 use crate::config::source::layers::Layers;
+use crate::config::value::digits;
 use crate::config::value::znode::{self, ZnodePath};
 use crate::zookeeper::client::address::TLS;
 use crate::zookeeper::client::tls;
@@ -132,11 +133,8 @@ fn host_and_port(text: &str) -> Result<String, ValueError> {
 }
 
 fn port(text: &str) -> Result<u16, ValueError> {
-    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    match text.parse() {
-        Ok(port) if digits && port > 0 => Ok(port),
-        _ => Err(ValueError::from(format!("has the port {}; a port is a number from 1 to 65535", quoted(text)))),
-    }
+    let complaint = || format!("has the port {}; a port is a number from 1 to 65535", quoted(text)).into();
+    digits(text).filter(|port| *port > 0).ok_or_else(complaint)
 }
 
 fn check_host(host: &str) -> Result<(), ValueError> {
