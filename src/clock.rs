@@ -11,7 +11,7 @@ use crate::core::time::{Now, Sighting, Timestamp, milliseconds};
 
 /// BOOTTIME − MONOTONIC moves only by suspend. A change by more than this is one; a smaller one is the error of reading
 /// two clocks in turn.
-const JUMP: u64 = 10_000_000; // ns
+pub const JUMP: u64 = 10_000_000; // ns
 
 /// Two readings that lie further apart were torn by the scheduler, and are taken again.
 const TORN: Duration = Duration::from_micros(500);

@@ -6,14 +6,12 @@
 use std::time::Duration;
 
 use super::words;
+use crate::clock::JUMP;
 use crate::core::action::{Action, PhaseName, Transition, Why};
 use crate::core::event::{Event, Place};
 use crate::core::guard_messages::Report;
 use crate::core::machine::Snapshot;
 use crate::core::time::{Now, Timestamp};
-
-/// BOOTTIME − MONOTONIC moves only by suspend; less than this is the error of reading two clocks in turn.
-const SUSPENDED: u64 = 10_000_000; // ns
 
 /// The role that others may rely on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -186,7 +184,7 @@ impl Status {
     }
 
     fn left_until(&self, now: Now, deadline: impl Fn(crate::core::guard_messages::Deadlines) -> Timestamp) -> Duration {
-        let suspended = now.suspended().abs_diff(self.turned.suspended()) > SUSPENDED;
+        let suspended = now.suspended().abs_diff(self.turned.suspended()) > JUMP;
         let deadlines = self.snapshot.held_term.and_then(|held| held.deadlines).filter(|_| !suspended);
         deadlines.map_or(Duration::ZERO, |deadlines| now.lease.until(deadline(deadlines)))
     }

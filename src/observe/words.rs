@@ -235,6 +235,11 @@ pub fn millis(length: Duration) -> u64 {
     u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// For programs, to the millisecond.
+pub fn seconds(length: Duration) -> f64 {
+    (length.as_secs_f64() * 1000.0).round() / 1000.0
+}
+
 /// `thousandths` / 1000, without trailing zeros.
 fn with_fraction(thousandths: u128, unit: &str) -> String {
     let number = format!("{}.{:03}", thousandths / 1000, thousandths % 1000);

@@ -2,8 +2,6 @@
 //!
 //! Never: an answer that was prepared before it was asked for.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use crate::core::action::PhaseName;
@@ -11,7 +9,7 @@ use crate::core::time::Now;
 use crate::observe::metrics::{self, Metrics};
 use crate::observe::status::{Role, Status};
 use crate::observe::vouching;
-use crate::observe::words;
+use crate::observe::words::{self, seconds};
 use crate::zookeeper::publish::DrainNotice;
 use crate::zookeeper::schema::member::About;
 use crate::zookeeper::schema::vouching::Neighbourhood;
@@ -169,11 +167,6 @@ fn drained(notice: &DrainNotice, is_at_work: bool) -> Value {
         "until": notice.drain.ends_at(notice.written_at),
         "obeyed": notice.is_obeyed(is_at_work),
     })
-}
-
-/// To the millisecond.
-fn seconds(length: Duration) -> f64 {
-    (length.as_secs_f64() * 1000.0).round() / 1000.0
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use crate::core::machine::Vouchees;
 use crate::core::time::{Now, Timestamp};
 use crate::core::vouching::Needed;
 use crate::observe::status::Status;
+use crate::observe::words::seconds;
 use crate::zookeeper::schema::vouching::Neighbourhood;
 
 /// What `/status` says; `None`: without `--vouch`. Lengths are in seconds.
@@ -16,11 +17,11 @@ pub fn state(status: &Status, names: &Neighbourhood, now: Now) -> Option<Value> 
     let on_promises = status.snapshot.phase == PhaseName::Vouched;
     Some(json!({
         "limit_seconds": vouched.limit.as_secs_f64(),
-        "promised_seconds_left": rounded(now.observer.until(vouched.promised_until).as_secs_f64()),
+        "promised_seconds_left": seconds(now.observer.until(vouched.promised_until)),
         "leads": vouched.leads.map(|leads| json!({
             "ready": leads.is_ready(now.lease),
             "on_promises_for_seconds": on_promises.then(|| age(leads.written_at, now)),
-            "limit_seconds_left": rounded(now.lease.until(leads.limit_at).as_secs_f64()),
+            "limit_seconds_left": seconds(now.lease.until(leads.limit_at)),
             "needed": leads.needed().map(|host| needed(host, &leads, names, now)).collect::<Vec<_>>(),
         })),
     }))
@@ -45,10 +46,5 @@ pub fn oldest_promise(leads: &Vouchees, now: Now) -> Option<f64> {
 }
 
 fn age(at: Timestamp, now: Now) -> f64 {
-    rounded(at.until(now.lease).as_secs_f64())
-}
-
-/// To the millisecond.
-fn rounded(seconds: f64) -> f64 {
-    (seconds * 1000.0).round() / 1000.0
+    seconds(at.until(now.lease))
 }
