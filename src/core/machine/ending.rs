@@ -163,6 +163,16 @@ impl Machine {
         self.lapse();
     }
 
+    /// The stop or the release under way ends the process, unless that was chosen before: the first reason counts.
+    pub(super) fn end_by(&mut self, exit: After) {
+        match &mut self.phase {
+            Phase::Stopping { after, .. } | Phase::Releasing { after, .. } if !matches!(after, After::Exit(_)) => {
+                *after = exit;
+            }
+            _ => {}
+        }
+    }
+
     pub(super) fn begin_stop(&mut self, now: Now, after: After, why: Why, lapsed: bool) {
         if let Phase::Stopping { after, lapsed: already } = self.phase {
             self.phase = Phase::Stopping { after, lapsed: lapsed || already };

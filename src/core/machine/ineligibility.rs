@@ -116,13 +116,7 @@ impl Machine {
             Phase::Waiting | Phase::Preparing { .. } | Phase::Leading | Phase::Vouched | Phase::Paused { .. } => {
                 self.yield_seat(now, exit, why);
             }
-            Phase::Stopping { after: After::Rejoin | After::Stay, lapsed } => {
-                self.phase = Phase::Stopping { after: exit, lapsed };
-            }
-            Phase::Releasing { until, after: After::Rejoin | After::Stay } => {
-                self.phase = Phase::Releasing { until, after: exit };
-            }
-            Phase::Stopping { .. } | Phase::Releasing { .. } | Phase::Done => {}
+            Phase::Stopping { .. } | Phase::Releasing { .. } | Phase::Done => self.end_by(exit),
         }
     }
 

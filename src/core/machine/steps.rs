@@ -207,14 +207,7 @@ impl Machine {
     pub(super) fn guard_gone_without_run(&mut self, now: Now) {
         let gone = After::Exit(ExitReason::GuardGone);
         match self.phase {
-            Phase::Stopping { after: After::Rejoin | After::Stay, lapsed } => {
-                self.phase = Phase::Stopping { after: gone, lapsed };
-            }
-            Phase::Releasing { until, after: After::Rejoin | After::Stay } => {
-                self.phase = Phase::Releasing { until, after: gone };
-            }
-            // How this process ends is known already.
-            Phase::Stopping { .. } | Phase::Releasing { .. } => {}
+            Phase::Stopping { .. } | Phase::Releasing { .. } => self.end_by(gone),
             Phase::Following => self.depart(now, ExitReason::GuardGone, Why::GuardGone),
             _ => self.begin_release(now, gone, Why::GuardGone),
         }

@@ -39,9 +39,9 @@ impl Machine {
 
     /// The process was asked to stop: it does not wait for the end of an outage.
     pub(in crate::core::machine) fn hasten_release(&mut self, now: Now, exit: After) {
-        if let Phase::Releasing { until, after } = self.phase {
-            let after = if matches!(after, After::Exit(_)) { after } else { exit };
-            self.phase = Phase::Releasing { until: until.min(now.lease.after(RELEASE_LIMIT)), after };
+        if let Phase::Releasing { until, .. } = &mut self.phase {
+            *until = (*until).min(now.lease.after(RELEASE_LIMIT));
         }
+        self.end_by(exit);
     }
 }

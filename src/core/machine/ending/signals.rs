@@ -44,11 +44,9 @@ impl Machine {
                 self.begin_stop(now, exit, Why::StopRequested, false);
             }
             Phase::Stopping { .. } if again => self.order_kill(now),
-            Phase::Stopping { after: After::Rejoin | After::Stay, lapsed } => {
-                self.phase = Phase::Stopping { after: exit, lapsed };
-            }
+            Phase::Stopping { .. } => self.end_by(exit),
             Phase::Releasing { .. } => self.hasten_release(now, exit),
-            Phase::Stopping { .. } | Phase::Done => {}
+            Phase::Done => {}
         }
     }
 }
