@@ -114,13 +114,19 @@ impl Machine {
         self.candidacy.0 > 0
     }
 
-    /// Creates a new candidate, if eligible. Pending answers about the old one become void.
-    pub(super) fn enter_anew(&mut self) {
+    /// Pending answers about the candidate before become void (T51).
+    pub(super) fn begin_candidacy(&mut self, standing: Standing) {
         self.candidacy.0 += 1;
         self.pending = None;
+        self.standing = standing;
+    }
+
+    /// Creates a new candidate, if eligible.
+    pub(super) fn enter_anew(&mut self) {
         // A successor must not wait for a tree that survives SIGKILL.
         let is_stuck = matches!(self.phase, Phase::Stopping { lapsed, .. } if lapsed || !self.vouches());
-        self.standing = Standing { is_out: self.ineligibilities.keep_out() || is_stuck, ..Standing::default() };
+        let is_out = self.ineligibilities.keep_out() || is_stuck;
+        self.begin_candidacy(Standing { is_out, ..Standing::default() });
         if self.timing().is_some() && !self.standing.is_out {
             self.request(Request::Enter, Action::Enter { candidacy: self.candidacy });
         }
@@ -135,9 +141,7 @@ impl Machine {
         if now.lease >= at || self.ineligibilities.keep_out() {
             return self.enter_anew();
         }
-        self.candidacy.0 += 1;
-        self.pending = None;
-        self.standing = Standing { retry_at: Some(at), ..Standing::default() };
+        self.begin_candidacy(Standing { retry_at: Some(at), ..Standing::default() });
     }
 
     /// Reads everything again, now or after the pending request. A pending `Observe` is dropped: the look returns more,

@@ -172,9 +172,7 @@ impl Machine {
 
     /// Opens a new session, without a candidate for now.
     pub(super) fn leave_line(&mut self, now: Now) {
-        self.candidacy.0 += 1;
-        self.pending = None;
-        self.standing = Standing { is_out: true, ..Standing::default() };
+        self.begin_candidacy(Standing { is_out: true, ..Standing::default() });
         self.link = Link::Down { retry_at: now.lease };
         self.reconnect_when_due(now);
     }

@@ -229,9 +229,7 @@ impl Machine {
 
     fn let_others_go_first(&mut self, now: Now, until: Timestamp) {
         self.vouching.away_until = until;
-        self.candidacy.0 += 1;
-        self.pending = None;
-        self.standing = Standing::default();
+        self.begin_candidacy(Standing::default());
         self.link = Link::Down { retry_at: now.lease };
         self.reconnect_when_due(now);
     }
@@ -446,9 +444,8 @@ impl Machine {
         if left.is_none() && !matches!(self.phase, Phase::Releasing { .. }) {
             return false;
         }
-        self.candidacy.0 += 1;
-        self.pending = None;
-        self.standing = Standing { is_out: true, frees_first: !self.ineligibilities.keep_out(), ..Standing::default() };
+        let frees_first = !self.ineligibilities.keep_out();
+        self.begin_candidacy(Standing { is_out: true, frees_first, ..Standing::default() });
         // Who stays to free it is releasing already.
         if left.is_some() {
             self.held_term = left;
