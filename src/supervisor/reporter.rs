@@ -204,6 +204,11 @@ mod tests {
     use crate::core::guard_messages::{ChildStatus, RunId};
     use crate::observe::status::tests::{at, leading};
 
+    fn passes(from: PhaseName, to: PhaseName, why: Why) -> Action {
+        let (token, grant) = (Some(9), None);
+        Action::Announce(Transition { from, to, why, token, grant, lease_left: None, next_in: None })
+    }
+
     /// The guard killed the command at 6 s; the supervisor was stopped until 60 s.
     #[test]
     fn a_term_ended_when_its_command_was_dead_and_not_when_its_supervisor_woke_up() {
@@ -214,15 +219,7 @@ mod tests {
         assert_eq!(first.terms.len(), 1);
         let (run, status) = (RunId(1), ChildStatus::Signaled(9));
         let tree_ended = Event::Guard(Report::TreeEnded { run, status, cause: Cause::Deadline });
-        let over = Action::Announce(Transition {
-            from: PhaseName::Stopping,
-            to: PhaseName::Following,
-            why: Why::Deposed,
-            token: Some(9),
-            grant: None,
-            lease_left: None,
-            next_in: None,
-        });
+        let over = passes(PhaseName::Stopping, PhaseName::Following, Why::Deposed);
         let gone = Snapshot { held_term: None, ..snapshot };
         reporter.update((woken, 61_000), &tree_ended, &snapshot, Ineligibilities::default(), &[]);
         let told = reporter.update((woken, 61_000), &Event::Ticked, &gone, Ineligibilities::default(), &[over]);
@@ -234,10 +231,6 @@ mod tests {
     fn a_term_ends_with_its_last_run_and_for_the_reason_of_that() {
         let begun = at(Duration::ZERO);
         let leads = leading(begun, at(Duration::from_secs(5)).lease).snapshot;
-        let passes = |from, to, why| {
-            let (token, grant) = (Some(9), None);
-            Action::Announce(Transition { from, to, why, token, grant, lease_left: None, next_in: None })
-        };
         let mut reporter = Reporter::default();
         let mut update = |now, event: &Event, snapshot: Snapshot, passed: &[Action]| {
             reporter.update((begun, now), event, &snapshot, Ineligibilities::default(), passed)
@@ -285,15 +278,7 @@ mod tests {
         let mut reporter = Reporter::default();
         let none = Ineligibilities::default();
         reporter.update((begun, 1_000), &Event::Ticked, &snapshot, none, &[]);
-        let spared = Action::Announce(Transition {
-            from: PhaseName::Waiting,
-            to: PhaseName::Following,
-            why: Why::WaitSpared,
-            token: Some(9),
-            grant: None,
-            lease_left: None,
-            next_in: None,
-        });
+        let spared = passes(PhaseName::Waiting, PhaseName::Following, Why::WaitSpared);
         let gone = Snapshot { held_term: None, ..snapshot };
         let told = reporter.update((begun, 2_000), &Event::Ticked, &gone, none, &[spared]);
         assert_eq!(told.terms[0].ended.as_deref(), Some("wait-spared"));
@@ -305,10 +290,6 @@ mod tests {
         let (begun, none) = (at(Duration::ZERO), Ineligibilities::default());
         let leads = leading(begun, at(Duration::from_secs(5)).lease).snapshot;
         let in_phase = |phase| Snapshot { phase, held_term: None, ..leads };
-        let passes = |from, to, why| {
-            let (token, grant) = (Some(9), None);
-            Action::Announce(Transition { from, to, why, token, grant, lease_left: None, next_in: None })
-        };
         for (why, told_late) in [(Why::Released, Some("lease-ending, released later")), (Why::Deposed, None)] {
             let mut reporter = Reporter::default();
             let mut update = |now, snapshot: Snapshot, passed: &[Action]| {
