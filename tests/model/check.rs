@@ -13,7 +13,7 @@ use crate::properties::Property;
 /// What can be explored: a start, and what may happen next.
 pub trait Model: Copy + Debug + 'static {
     type World: Clone + Hash + Debug;
-    type Move: Copy;
+    type Move: Copy + PartialEq + Debug;
     /// What must hold in every state; the first is the promise.
     const PROPERTIES: &'static [Property<Self>];
 
@@ -25,6 +25,29 @@ pub trait Model: Copy + Debug + 'static {
     fn name_hosts(&self, world: &mut Self::World);
     /// A way from the start, as it can be read.
     fn trace(&self, way: &[(Self::Move, Self::World)]) -> String;
+}
+
+/// A world that is led step by step; each step must be one that the model allows.
+pub struct Story<M: Model> {
+    pub rules: M,
+    pub world: M::World,
+}
+
+impl<M: Model> Story<M> {
+    pub fn of(rules: M) -> Self {
+        Self { rules, world: rules.start() }
+    }
+
+    pub fn step(&mut self, step: M::Move) {
+        assert!(self.is_possible(step), "{step:?} is not possible: {:?}", self.world);
+        self.world = self.rules.after(&self.world, step);
+    }
+
+    pub fn is_possible(&self, step: M::Move) -> bool {
+        let mut possible = Vec::new();
+        self.rules.moves(&self.world, &mut possible);
+        possible.contains(&step)
+    }
 }
 
 /// What became of an exploration.

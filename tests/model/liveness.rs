@@ -1,27 +1,17 @@
 //! How long the command runs nowhere: not at all after a release; and when successors die while they wait, the hole, and how
 //! decision 6 closes it.
 
-use crate::moves::{Move, after, moves};
+use crate::check::Story;
+use crate::moves::Move;
 use crate::rules::{Protocol, Rules};
-use crate::world::{Role, World};
+use crate::world::Role;
 
 const A: usize = 0;
 const B: usize = 1;
 const C: usize = 2;
 const LEASE: u8 = 3;
 
-/// A world that is led step by step; each step must be one that the model allows.
-struct Story {
-    rules: Rules,
-    world: World,
-}
-
-impl Story {
-    fn step(&mut self, step: Move) {
-        assert!(self.is_possible(step), "{step:?} is not possible: {:?}", self.world);
-        self.world = after(&self.rules, &self.world, step);
-    }
-
+impl Story<Rules> {
     fn takes_over(&mut self, host: usize) {
         if self.is_possible(Move::Look(host)) {
             self.step(Move::Look(host));
@@ -29,12 +19,6 @@ impl Story {
         self.step(Move::TakeOver(host));
         self.step(Move::Apply { host, round: false });
         self.step(Move::Answer(host));
-    }
-
-    fn is_possible(&self, step: Move) -> bool {
-        let mut possible = Vec::new();
-        moves(&self.rules, &self.world, &mut possible);
-        possible.contains(&step)
     }
 
     /// C is next in line and reads each version at once: how long it would have to wait if it were first now.
@@ -49,7 +33,7 @@ impl Story {
 
 #[test]
 fn after_a_release_the_successor_starts_at_once() {
-    let mut story = Story { rules: Rules::new([LEASE; 3]), world: World::new() };
+    let mut story = Story::of(Rules::new([LEASE; 3]));
     story.takes_over(A);
     story.step(Move::Start(A));
     story.step(Move::End(A));
@@ -61,9 +45,8 @@ fn after_a_release_the_successor_starts_at_once() {
 }
 
 /// A leads and dies; then A and B, in turn, take over, wait for one step of time, and die.
-fn waits_of_c(protocol: Protocol, deaths: usize) -> (Vec<u8>, Story) {
-    let rules = Rules::new([LEASE; 3]).upgraded([protocol; 3]);
-    let mut story = Story { rules, world: World::new() };
+fn waits_of_c(protocol: Protocol, deaths: usize) -> (Vec<u8>, Story<Rules>) {
+    let mut story = Story::of(Rules::new([LEASE; 3]).upgraded([protocol; 3]));
     story.takes_over(A);
     story.step(Move::Start(A));
     let mut waits = vec![story.wait_of_c()];

@@ -17,7 +17,13 @@ pub fn name_hosts(rules: &Rules, world: &mut World) {
         return;
     }
     let looks: [u64; HOSTS] = std::array::from_fn(|host| if rules.leases[host] > 0 { look_of(world, host) } else { 0 });
-    // `order[place]`: who takes this place, among its equals.
+    if let Some(order) = order(is_equal, looks) {
+        rename(world, order);
+    }
+}
+
+/// Who takes each place, among its equals; `None`: everybody keeps its own.
+pub fn order(is_equal: impl Fn(usize, usize) -> bool, looks: [u64; HOSTS]) -> Option<[usize; HOSTS]> {
     let mut order: [usize; HOSTS] = std::array::from_fn(|host| host);
     for place in 0..HOSTS {
         for other in place + 1..HOSTS {
@@ -26,9 +32,7 @@ pub fn name_hosts(rules: &Rules, world: &mut World) {
             }
         }
     }
-    if order != std::array::from_fn(|host| host) {
-        rename(world, order);
-    }
+    (order != std::array::from_fn(|host| host)).then_some(order)
 }
 
 fn rename(world: &mut World, order: [usize; HOSTS]) {

@@ -8,7 +8,7 @@ use super::moves::{Move, take};
 use super::rules::Rules;
 use super::symmetry::name_hosts;
 use super::world::{Roster, World};
-use crate::check::Model;
+use crate::check::Story;
 use crate::reach::hides_no_state;
 use crate::verdict::holds;
 use crate::world::HOSTS;
@@ -18,34 +18,16 @@ const B: usize = 1;
 const LEASE: u8 = 2;
 const LIMIT: u8 = 6;
 
-/// A world that is led step by step; each step must be one that the model allows.
-struct Story {
-    rules: Rules,
-    world: World,
-}
-
-impl Story {
+impl Story<Rules> {
     /// A leads, B follows and is in the roster.
     fn new() -> Self {
-        let rules = Rules::new(LEASE, [LIMIT, LIMIT, 0]).with_late_datagrams();
-        let mut story = Self { rules, world: rules.start() };
+        let mut story = Self::of(Rules::new(LEASE, [LIMIT, LIMIT, 0]).with_late_datagrams());
         story.step(Move::Look(A));
         story.step(Move::TakeOver { host: A, roster: Roster::of(B) });
         story.is_acknowledged();
         story.step(Move::Start(A));
         story.step(Move::Look(B));
         story
-    }
-
-    fn step(&mut self, step: Move) {
-        assert!(self.is_possible(step), "{step:?} is not possible: {:?}", self.world);
-        self.world = self.rules.after(&self.world, step);
-    }
-
-    fn is_possible(&self, step: Move) -> bool {
-        let mut possible = Vec::new();
-        self.rules.moves(&self.world, &mut possible);
-        possible.contains(&step)
     }
 
     fn is_acknowledged(&mut self) {

@@ -6,6 +6,7 @@
 use super::rules::Rules;
 use super::world::{Holder, Record, Role, Roster, Tenure, World, Write};
 use crate::check::fingerprint;
+use crate::symmetry::order;
 use crate::world::HOSTS;
 
 /// Gives equal hosts their numbers by what they look like.
@@ -14,16 +15,7 @@ pub fn name_hosts(rules: &Rules, world: &mut World) {
         (rules.limits[one], rules.vouches[one]) == (rules.limits[other], rules.vouches[other])
     };
     let looks: [u64; HOSTS] = std::array::from_fn(|host| if rules.limits[host] > 0 { look_of(world, host) } else { 0 });
-    // `order[place]`: who takes this place, among its equals.
-    let mut order: [usize; HOSTS] = std::array::from_fn(|host| host);
-    for place in 0..HOSTS {
-        for other in place + 1..HOSTS {
-            if is_equal(place, other) && looks[order[other]] < looks[order[place]] {
-                order.swap(place, other);
-            }
-        }
-    }
-    if order != std::array::from_fn(|host| host) {
+    if let Some(order) = order(is_equal, looks) {
         rename(world, order);
     }
 }
