@@ -26,10 +26,8 @@ const TERMINATED: ChildStatus = ChildStatus::Signaled(15);
 
 pub fn a_daemon_of_a_daemon_is_gone_when_the_tree_is_said_to_have_ended(contain: Contain) {
     let mut subject = Subject::script(contain, FAMILY);
-    let run = subject.start_ready(LONG);
-    let killed_at = now();
-    subject.order(Order::Kill { run });
-    let (_, status, cause) = subject.ends_at(killed_at);
+    subject.start_ready(LONG);
+    let (_, status, cause) = subject.is_killed();
     assert!(!subject.tree_lives(), "TreeEnded is the proof that nothing is left");
     assert_eq!((status, cause), (KILLED, Cause::Ordered));
 }
@@ -37,10 +35,8 @@ pub fn a_daemon_of_a_daemon_is_gone_when_the_tree_is_said_to_have_ended(contain:
 /// The test above can fail: this is what it looks like without the part under test.
 pub fn a_daemon_survives_a_guard_that_is_no_subreaper() {
     let mut subject = Subject::script(Contain::ProcessGroup, FAMILY);
-    let run = subject.start_ready(LONG);
-    let killed_at = now();
-    subject.order(Order::Kill { run });
-    subject.ends_at(killed_at);
+    subject.start_ready(LONG);
+    subject.is_killed();
     let is_left = subject.tree_lives();
     let daemon = std::fs::read_to_string(subject.dir.path().join("daemon")).unwrap();
     let daemon = Process::of(daemon.trim().parse().unwrap());
@@ -55,11 +51,9 @@ pub fn a_guard_that_kills_has_priority_and_the_next_command_has_not(contain: Con
     let mut subject = Subject::script(contain, r#"exec 9>"$ALIVE"; nice; sleep 1000 & exec sleep 1000"#);
     let mut priorities = Vec::new();
     for _ in 0..2 {
-        let run = subject.start(LONG);
+        subject.start(LONG);
         priorities.push(subject.line());
-        let killed_at = now();
-        subject.order(Order::Kill { run });
-        subject.ends_at(killed_at);
+        subject.is_killed();
         assert_has_priority(&subject);
     }
     assert_eq!(priorities[0], priorities[1]);
@@ -275,9 +269,7 @@ pub fn what_ignores_the_stop_signal_is_killed_at_the_end_of_the_stop_though_the_
 
 pub fn a_lease_that_ends_while_what_is_left_is_being_stopped_ends_it(contain: Contain) {
     let mut subject = Subject::script(contain, FAMILY);
-    let lease = deadlines(SHORT);
-    let run = subject.start_under(lease);
-    subject.says("ready");
+    let (lease, run) = (subject.start_short(), subject.run());
     subject.order(Order::Stop { run, by: now().after(LONG) });
     let (_, status, cause) = subject.ends_at(lease.kill_at);
     assert!(now() >= lease.kill_at && !subject.tree_lives());
@@ -289,9 +281,7 @@ pub fn an_unmoved_lease_is_stopped_and_then_killed_in_time(contain: Contain) {
         contain,
         r#"exec 9>"$ALIVE"; trap "echo stop" TERM; echo ready; while :; do sleep 1000 & wait; done"#,
     );
-    let lease = deadlines(SHORT);
-    let run = subject.start_under(lease);
-    subject.says("ready");
+    let (lease, run) = (subject.start_short(), subject.run());
     subject.says("stop");
     assert!(now() >= lease.stop_at);
     is_in_time(lease.stop_at);
@@ -303,9 +293,7 @@ pub fn an_unmoved_lease_is_stopped_and_then_killed_in_time(contain: Contain) {
 
 pub fn a_renewed_lease_keeps_the_command_alive(contain: Contain) {
     let mut subject = Subject::script(contain, r#"exec 9>"$ALIVE"; echo ready; exec sleep 1000"#);
-    let first = deadlines(SHORT);
-    let run = subject.start_under(first);
-    subject.says("ready");
+    let (first, run) = (subject.start_short(), subject.run());
     let mut last = first;
     for _ in 0..6 {
         last = deadlines(SHORT);
@@ -348,10 +336,8 @@ pub fn a_process_that_forks_and_exits_without_end_is_ended(contain: Contain) {
         sleep 1000
     "#;
     let mut subject = Subject::script(contain, script);
-    let run = subject.start_ready(LONG);
-    let killed_at = now();
-    subject.order(Order::Kill { run });
-    subject.ends_at(killed_at);
+    subject.start_ready(LONG);
+    subject.is_killed();
     assert!(!subject.tree_lives());
 }
 
@@ -365,20 +351,16 @@ pub fn hundreds_of_daemons_are_ended(contain: Contain) {
         wait
     "#;
     let mut subject = Subject::script(contain, script);
-    let run = subject.start_ready(LONG);
-    let killed_at = now();
-    subject.order(Order::Kill { run });
-    subject.ends_at(killed_at);
+    subject.start_ready(LONG);
+    subject.is_killed();
     assert!(!subject.tree_lives());
 }
 
 pub fn an_ordinary_users_tree_is_ended_as_well() {
     for contain in [Contain::Auto, Contain::Subreaper, Contain::PidNamespace] {
         let mut subject = Setting::new(contain, &["sh", "-c", FAMILY]).of_an_ordinary_user().run();
-        let run = subject.start_ready(LONG);
-        let killed_at = now();
-        subject.order(Order::Kill { run });
-        subject.ends_at(killed_at);
+        subject.start_ready(LONG);
+        subject.is_killed();
         assert!(!subject.tree_lives(), "{}", subject.containment);
     }
 }
@@ -421,13 +403,11 @@ pub fn one_guard_runs_one_command_after_another(contain: Contain) {
 /// A cgroup holds what no subreaper can: a process whose parent is outside of the tree.
 pub fn a_process_that_is_no_descendant_is_ended_by_the_cgroup() {
     let mut subject = Subject::script(Contain::Cgroup, r#"exec 9>"$ALIVE"; echo ready; exec sleep 1000"#);
-    let run = subject.start_ready(LONG);
+    subject.start_ready(LONG);
     let cgroup = subject.containment.split(' ').nth(1).unwrap().to_owned();
     let mut stranger = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
     std::fs::write(format!("{cgroup}/cgroup.procs"), stranger.id().to_string()).unwrap();
-    let killed_at = now();
-    subject.order(Order::Kill { run });
-    subject.ends_at(killed_at);
+    subject.is_killed();
     let status = stranger.wait().unwrap();
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(Signal::KILL.as_raw()));
 }

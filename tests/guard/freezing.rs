@@ -75,9 +75,7 @@ pub fn a_frozen_tree_is_thawed_to_be_stopped(contain: Contain) {
     until("the command hears the stop signal", || subject.line() == "stop");
     // The daemon ignores it, and would be given all the time.
     until("the command has ended", || matches!(subject.news(), News::Report(Report::CommandEnded { .. })));
-    let killed_at = now();
-    subject.order(Order::Kill { run });
-    let (_, status, cause) = subject.ends_at(killed_at);
+    let (_, status, cause) = subject.is_killed();
     assert!(!subject.tree_lives());
     assert_eq!((status, cause), (ChildStatus::Exited(3), Cause::Ordered));
 }

@@ -13,9 +13,7 @@ use zk_leader_run::guard::contain::{Containment, children_of, known};
 use zk_leader_run::guard::processes::Processes;
 
 use crate::driver;
-use crate::subject::{
-    GRANT, LONG, News, Process, SHORT, Setting, Subject, deadlines, is_in_time, now, state_of, until,
-};
+use crate::subject::{GRANT, LONG, News, Process, Setting, Subject, is_in_time, now, state_of, until};
 
 /// A command that ends by SIGKILL only, and a daemon of it.
 const DEAF_FAMILY: &str = r#"
@@ -64,9 +62,7 @@ pub fn a_killed_guard_is_noticed_even_if_its_socket_is_held_open() {
 
 pub fn a_stopped_supervisor_does_not_keep_the_command_alive(contain: Contain) {
     let mut subject = Subject::script(contain, DEAF_FAMILY);
-    let lease = deadlines(SHORT);
-    subject.start_under(lease);
-    subject.says("ready");
+    let lease = subject.start_short();
     subject.driver_process.signal(Signal::STOP);
     subject.tree_is_gone_at(lease.kill_at);
     assert!(now() >= lease.kill_at);
@@ -78,9 +74,7 @@ pub fn a_stopped_supervisor_does_not_keep_the_command_alive(contain: Contain) {
 /// With the supervisor stopped, too: only the kernel is left to act.
 pub fn a_stopped_guard_is_killed_by_the_kernel_and_the_command_with_it(contain: Contain) {
     let mut subject = Subject::script(contain, DEAF);
-    let lease = deadlines(SHORT);
-    subject.start_under(lease);
-    subject.says("ready");
+    let lease = subject.start_short();
     subject.driver_process.signal(Signal::STOP);
     subject.guard.signal(Signal::STOP);
     subject.tree_is_gone_at(lease.kill_at);
@@ -92,9 +86,7 @@ pub fn a_stopped_guard_is_killed_by_the_kernel_and_the_command_with_it(contain: 
 /// Even if its init is stopped, too, so that it can do nothing itself.
 pub fn a_stopped_guard_takes_a_whole_pid_namespace_with_it() {
     let mut subject = Subject::script(Contain::PidNamespace, DEAF_FAMILY);
-    let lease = deadlines(SHORT);
-    subject.start_under(lease);
-    subject.says("ready");
+    let lease = subject.start_short();
     let [init] = children_of(subject.guard.pid)[..] else { panic!("the guard has one child") };
     Process::of(init).signal(Signal::STOP);
     subject.driver_process.signal(Signal::STOP);
@@ -114,9 +106,7 @@ const DEAF_AS_ANOTHER_USER: &str = r#"
 /// The guard is killed by its kernel timer, and the sentinel ends what it leaves: the supervisor is still stopped.
 pub fn a_stopped_guard_and_supervisor_leave_no_command_of_another_user_and_no_daemon(contain: Contain) {
     let mut subject = Subject::script(contain, DEAF_AS_ANOTHER_USER);
-    let lease = deadlines(SHORT);
-    subject.start_under(lease);
-    subject.says("ready");
+    let lease = subject.start_short();
     subject.driver_process.signal(Signal::STOP);
     subject.guard.signal(Signal::STOP);
     subject.tree_is_gone_at(lease.kill_at);
@@ -170,10 +160,8 @@ pub fn the_sentinel_has_a_session_and_a_name_of_its_own() {
 pub fn a_killed_sentinel_changes_nothing_until_the_guard_is_killed_as_well(contain: Contain) {
     let mut subject = Subject::script(contain, DEAF_FAMILY);
     subject.sentinel().signal(Signal::KILL);
-    let run = subject.start_ready(LONG);
-    let killed_at = now();
-    subject.order(Order::Kill { run });
-    subject.ends_at(killed_at);
+    subject.start_ready(LONG);
+    subject.is_killed();
     subject.start_ready(LONG);
     guard_is_killed(&mut subject);
     assert!(cgroup_of(&subject).is_none_or(|cgroup| !cgroup.exists()));

@@ -274,6 +274,14 @@ impl Subject {
         run
     }
 
+    /// The same, under a short lease: its deadlines.
+    pub fn start_short(&mut self) -> Deadlines {
+        let lease = deadlines(SHORT);
+        self.start_under(lease);
+        self.says("ready");
+        lease
+    }
+
     pub fn writes(&mut self, line: &str) {
         self.stdin.as_mut().unwrap().write_all(format!("{line}\n").as_bytes()).unwrap();
     }
@@ -321,6 +329,13 @@ impl Subject {
         let end = self.ends();
         is_in_time(due);
         end
+    }
+
+    /// Its tree is to be killed, and ends in time.
+    pub fn is_killed(&mut self) -> (Vec<Report>, ChildStatus, Cause) {
+        let killed_at = now();
+        self.order(Order::Kill { run: self.run });
+        self.ends_at(killed_at)
     }
 
     pub fn line(&self) -> String {
