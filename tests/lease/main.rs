@@ -16,26 +16,19 @@ mod rust_reader;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use readers::{Reader, ctl, now};
-use support::{Election, Ensemble, Proxy, Running, wait};
-
-/// The standalone server of all tests.
-fn server() -> &'static Ensemble {
-    static SERVER: OnceLock<Ensemble> = OnceLock::new();
-    SERVER.get_or_init(Ensemble::single)
-}
+use support::{Proxy, Running, standalone, wait};
 
 /// Two renewal intervals of a lease of 3 s: a renewal that was under way has come by then.
 const SETTLED: Duration = Duration::from_millis(750);
 
 /// A leader behind a link, and the path that its command found.
 fn leader(link: &Proxy) -> (Running, PathBuf) {
-    let election = Election::on(&server().connect_string());
+    let election = standalone::election();
     let command = ["sh", "-c", "trap '' TERM; echo \"$ZK_LEADER_LEASE\"; while :; do sleep 1000 & wait; done"];
     let host = election.host_behind(link, "a").command(&command).spawn();
     let path =
@@ -66,7 +59,7 @@ fn settled(file: &File) -> u64 {
 
 /// Lets every reader look before, during and after the end of a lease that `fault` leaves without renewals.
 fn never_yes_after_the_end(fault: impl FnOnce(&Running, &Proxy)) {
-    let link = Proxy::to(server().server(0).address());
+    let link = standalone::link();
     let (host, path) = leader(&link);
     let open = File::open(&path).unwrap();
     let readers = Reader::all(&path);
@@ -127,7 +120,7 @@ fn a_leader_that_is_frozen_as_a_whole() {
 #[test]
 fn a_killed_supervisor_or_guard_ends_the_lease_before_a_successor_starts() {
     for guard in [false, true] {
-        let link = Proxy::to(server().server(0).address());
+        let link = standalone::link();
         let (host, path) = leader(&link);
         let open = File::open(&path).unwrap();
         assert!(kill_at(&open) > now());
@@ -143,7 +136,7 @@ fn a_killed_supervisor_or_guard_ends_the_lease_before_a_successor_starts() {
 /// It reads its own variables, and no option or server is needed.
 #[test]
 fn the_command_asks_for_its_own_lease() {
-    let election = Election::on(&server().connect_string());
+    let election = standalone::election();
     let asks = format!(
         "ctl={}; $ctl lease --at-least 1ms; echo $?; $ctl lease --at-least 1h >&2; echo $?; \
          $ctl lease --at-least 1h --json >&2; ZK_LEADER_TOKEN=1 $ctl lease; echo $?; env -u ZK_LEADER_LEASE $ctl lease; echo $?",

@@ -15,17 +15,4 @@ mod package;
 mod refusals;
 mod vouched;
 
-use std::sync::OnceLock;
-
-use support::{Election, Ensemble};
-
-/// The standalone server of all tests that break none.
-fn server() -> &'static Ensemble {
-    static SERVER: OnceLock<Ensemble> = OnceLock::new();
-    SERVER.get_or_init(Ensemble::single)
-}
-
-/// An election on it.
-fn election() -> Election {
-    Election::on(&server().connect_string())
-}
+use support::standalone::{election, link};

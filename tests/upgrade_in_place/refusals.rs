@@ -144,7 +144,7 @@ fn a_program_that_hangs_is_refused_and_killed() {
 #[test]
 fn without_contact_it_is_refused() {
     let election = election();
-    let link = crate::support::Proxy::to(crate::server().server(0).address());
+    let link = crate::link();
     let package = Package::new();
     let host = package.on(election.host_behind(&link, "a").session_timeout("20s")).spawn();
     election.diary.until_started(1);

@@ -51,7 +51,7 @@ fn is_held_by_the_supervisor_alone(host: &Running) {
 #[test]
 fn hosts_that_vouch_keep_their_ports_and_their_promises_reach_a_leader_that_was_upgraded() {
     let (election, package) = (crate::election(), Package::new());
-    let links = ["a", "b"].map(|_| Proxy::to(crate::server().server(0).address()));
+    let links = ["a", "b"].map(|_| crate::link());
     let host =
         |at: usize, id: &str| election.host_behind(&links[at], id).session_timeout("3s").flag("--vouch").served();
     let leader = package.on(host(0, "a")).spawn();
