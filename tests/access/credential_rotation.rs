@@ -2,17 +2,14 @@
 //! The command is ended in time, the reason is told, and what is mended is taken.
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use zookeeper_client::{Client, SaslOptions};
-
+use super::sasl::{Users, election_on};
 use super::tls::{Renewal, falls_ill, illness, text};
 use super::{LEASE, secs};
-use crate::support::ensemble::Build;
 use crate::support::pki::{Authority, Issued};
-use crate::support::{Admin, Election, Ensemble, Proxy, Running, Subject, diary, wait};
+use crate::support::{Election, Proxy, Running, Subject, diary, wait};
 
 /// Servers with certificates that can be replaced, behind a link that can be broken.
 pub(super) struct Worn {
@@ -171,23 +168,13 @@ fn servers_that_have_another_authority_end_the_term_in_time_and_with_on_loss_exi
 /// A login is made for each connection; what is to be said was read at the start.
 #[test]
 fn a_password_that_the_servers_change_ends_the_term_in_time_and_the_host_with_77() {
-    for demanded in ["true", "false"] {
-        let users = tempfile::tempdir().unwrap();
-        let file = users.path().join("jaas.conf");
-        permit(&file, "hunter2");
-        let java = [
-            format!("-Djava.security.auth.login.config={}", file.display()),
-            format!("-Dzookeeper.sessionRequireClientSASLAuth={demanded}"),
-        ];
-        let config = "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider\n".to_owned();
-        let ensemble = Ensemble::built(1, &Build { config, java: java.to_vec() });
-        let servers = ensemble.connect_string();
-        let connector = Client::connector().with_session_timeout(secs(30));
-        let connector = connector.with_sasl(SaslOptions::digest_md5("admin", "admin"));
-        let election = Election::seen_by(Admin::through(connector, &servers), &servers);
+    for demanded in [true, false] {
+        let users = Users::new();
+        let ensemble = users.ensemble(1, demanded, "");
+        let election = election_on(&ensemble);
         let mut host = election.host("a").env("ZK_LEADER_RUN_AUTH", "sasl:bob:hunter2").spawn();
         election.diary.until_started(1);
-        permit(&file, "changed");
+        users.permit("changed");
         let cut_at = diary::now();
         ensemble.server(0).restart();
         assert_eq!(host.code(), 77, "{demanded}: {}", host.log());
@@ -202,11 +189,4 @@ fn a_password_that_the_servers_change_ends_the_term_in_time_and_the_host_with_77
         next.signal(nix::sys::signal::Signal::SIGTERM);
         assert_eq!(next.code(), 0);
     }
-}
-
-/// Bob's password from the next start of the server on.
-pub(super) fn permit(file: &Path, password: &str) {
-    let module = "org.apache.zookeeper.server.auth.DigestLoginModule";
-    let text = format!("Server {{ {module} required user_bob=\"{password}\" user_admin=\"admin\"; }};\n");
-    std::fs::write(file, text).unwrap();
 }

@@ -1,6 +1,7 @@
 //! SASL DIGEST-MD5 at a server that serves nobody without it, in plain text and over TLS.
 
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
@@ -24,27 +25,43 @@ struct Bank {
     authority: Authority,
     secure: Port,
     ensemble: Ensemble,
-    _users: TempDir,
+    _users: Users,
 }
 
 const PROVIDER: &str = "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider\n";
 
-fn users() -> TempDir {
-    let users = tempfile::tempdir().unwrap();
-    let module = "org.apache.zookeeper.server.auth.DigestLoginModule";
-    let text = format!("Server {{ {module} required user_bob=\"hunter2\" user_admin=\"admin\"; }};\n");
-    fs::write(users.path().join("jaas.conf"), text).unwrap();
-    users
+/// Those whom a server knows, in a file.
+pub(super) struct Users(TempDir);
+
+impl Users {
+    pub fn new() -> Self {
+        let users = Self(tempfile::tempdir().unwrap());
+        users.permit("hunter2");
+        users
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.path().join("jaas.conf")
+    }
+
+    /// Bob's password from the next start of the server on.
+    pub fn permit(&self, password: &str) {
+        let module = "org.apache.zookeeper.server.auth.DigestLoginModule";
+        let text = format!("Server {{ {module} required user_bob=\"{password}\" user_admin=\"admin\"; }};\n");
+        fs::write(self.file(), text).unwrap();
+    }
+
+    /// `demanded`: whoever does not log in is refused.
+    pub fn ensemble(&self, servers: usize, demanded: bool, config: &str) -> Ensemble {
+        let java = [
+            format!("-Djava.security.auth.login.config={}", self.file().display()),
+            format!("-Dzookeeper.sessionRequireClientSASLAuth={demanded}"),
+        ];
+        Ensemble::built(servers, &Build { config: format!("{PROVIDER}{config}"), java: java.to_vec() })
+    }
 }
 
-fn java(users: &TempDir) -> [String; 2] {
-    [
-        format!("-Djava.security.auth.login.config={}", users.path().join("jaas.conf").display()),
-        "-Dzookeeper.sessionRequireClientSASLAuth=true".to_owned(),
-    ]
-}
-
-fn election_on(ensemble: &Ensemble) -> Election {
+pub(super) fn election_on(ensemble: &Ensemble) -> Election {
     let servers = ensemble.connect_string();
     let connector = Client::connector().with_session_timeout(secs(30));
     let connector = connector.with_sasl(SaslOptions::digest_md5("admin", "admin"));
@@ -58,11 +75,10 @@ fn bank() -> &'static Bank {
 
 impl Bank {
     fn new() -> Self {
-        let (authority, secure, users) = (Authority::new(), Port::reserve(), users());
+        let (authority, secure, users) = (Authority::new(), Port::reserve(), Users::new());
         let server = authority.issue("server", "DNS:localhost");
-        let java = java(&users);
         let config = format!(
-            "{PROVIDER}serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory\n\
+            "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory\n\
              secureClientPort={}\nsecureClientPortAddress=127.0.0.1\n\
              ssl.keyStore.location={both}\nssl.keyStore.type=PEM\nssl.trustStore.location={ca}\nssl.trustStore.type=PEM\n\
              ssl.clientAuth=none\n",
@@ -70,7 +86,7 @@ impl Bank {
             both = server.both.display(),
             ca = authority.certificate().display(),
         );
-        let ensemble = Ensemble::built(1, &Build { config, java: java.to_vec() });
+        let ensemble = users.ensemble(1, true, &config);
         Self { authority, secure, ensemble, _users: users }
     }
 
@@ -167,8 +183,8 @@ fn behind_one_name_a_silent_server_does_not_hide_the_others_from_who_logs_in() {
 /// Another server takes the session up, and the last one is told that it has moved.
 #[test]
 fn a_session_with_a_login_moves_to_another_server() {
-    let users = users();
-    let ensemble = Ensemble::built(3, &Build { config: PROVIDER.to_owned(), java: java(&users).to_vec() });
+    let users = Users::new();
+    let ensemble = users.ensemble(3, true, "");
     let election = election_on(&ensemble);
     let links = [0, 1].map(|index| Proxy::to(ensemble.server(index).address()));
     links[1].cut();
@@ -273,8 +289,8 @@ fn a_wrong_password_an_unknown_user_and_no_login_at_all_end_us_with_77() {
 /// that they knew.
 #[test]
 fn an_unknown_user_gets_in_with_the_last_ones_password_before_3_9_3() {
-    let users = users();
-    let ensemble = Ensemble::built(1, &Build { config: PROVIDER.to_owned(), java: java(&users).to_vec() });
+    let users = Users::new();
+    let ensemble = users.ensemble(1, true, "");
     let login = |identity: &str| {
         let mut said = Command::new(env!("CARGO_BIN_EXE_zk-leaderctl"));
         let said = said.args(["list", "--connect", &ensemble.connect_string()]).env("ZK_LEADER_RUN_AUTH", identity);

@@ -3,13 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use zookeeper_client::{Client, SaslOptions};
-
-use super::credential_rotation::{Worn, permit, until_expired};
+use super::credential_rotation::{Worn, until_expired};
 use super::package::Package;
+use super::sasl::{Users, election_on};
 use super::{election, secs};
-use crate::support::ensemble::Build;
-use crate::support::{Admin, Election, Ensemble, Running, wait};
+use crate::support::{Election, Running, wait};
 
 /// What must outlast an upgrade.
 fn seat(election: &Election) -> (i64, Vec<String>, i64) {
@@ -51,18 +49,9 @@ fn write(file: &Path, secret: &str) {
 #[test]
 fn a_login_by_sasl_is_repeated_after_an_upgrade_with_the_password_that_the_file_has_then() {
     let directory = tempfile::tempdir().unwrap();
-    let (users, secret) = (directory.path().join("jaas.conf"), directory.path().join("secret"));
-    permit(&users, "hunter2");
-    let java = [
-        format!("-Djava.security.auth.login.config={}", users.display()),
-        "-Dzookeeper.sessionRequireClientSASLAuth=true".to_owned(),
-    ];
-    let config = "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider\n".to_owned();
-    let ensemble = Ensemble::built(1, &Build { config, java: java.to_vec() });
-    let servers = ensemble.connect_string();
-    let connector = Client::connector().with_session_timeout(secs(30));
-    let connector = connector.with_sasl(SaslOptions::digest_md5("admin", "admin"));
-    let election = Election::seen_by(Admin::through(connector, &servers), &servers);
+    let (users, secret) = (Users::new(), directory.path().join("secret"));
+    let ensemble = users.ensemble(1, true, "");
+    let election = election_on(&ensemble);
     let package = Package::new();
     write(&secret, "sasl:bob:hunter2");
     let mut leader = package.on(election.host("a").option("--auth-file", secret.to_str().unwrap())).spawn();
