@@ -76,11 +76,7 @@ impl Machine {
         match self.phase {
             // `pass_following` handles the queue.
             Phase::Following if before.disabled && !self.ineligibilities.disabled => self.look_in_turn(now),
-            Phase::Waiting | Phase::Preparing { .. } | Phase::Leading | Phase::Vouched | Phase::Paused { .. }
-                if self.ineligibilities.is_any() =>
-            {
-                self.resign(now);
-            }
+            phase if phase.goes_on() && self.ineligibilities.is_any() => self.resign(now),
             _ => {}
         }
     }
@@ -122,10 +118,7 @@ impl Machine {
 
     /// Another client asks us to yield. Ignored without a record.
     pub(super) fn revoked(&mut self, now: Now) {
-        if matches!(
-            self.phase,
-            Phase::Waiting | Phase::Preparing { .. } | Phase::Leading | Phase::Vouched | Phase::Paused { .. }
-        ) {
+        if self.phase.goes_on() {
             self.yield_seat(now, After::Rejoin, Why::Revoked);
         }
     }

@@ -265,12 +265,7 @@ impl Machine {
         if self.runs_out() && self.standing.stale && self.pending.is_none() {
             return self.observe_again();
         }
-        let holds_on = match self.phase {
-            Phase::Waiting | Phase::Preparing { .. } | Phase::Leading | Phase::Vouched | Phase::Paused { .. } => {
-                !self.at_least_once()
-            }
-            Phase::Following | Phase::Stopping { .. } | Phase::Releasing { .. } | Phase::Done => false,
-        };
+        let holds_on = self.phase.goes_on() && !self.at_least_once();
         if holds_on && self.standing.stale && self.pending.is_none() {
             self.look_again();
         }

@@ -59,6 +59,14 @@ pub(super) enum Phase {
 }
 
 impl Phase {
+    /// A record is ours, and nothing has begun to end its term.
+    pub fn goes_on(self) -> bool {
+        match self {
+            Self::Waiting | Self::Preparing { .. } | Self::Leading | Self::Vouched | Self::Paused { .. } => true,
+            Self::Following | Self::Stopping { .. } | Self::Releasing { .. } | Self::Done => false,
+        }
+    }
+
     pub fn name(self) -> PhaseName {
         match self {
             Self::Following => PhaseName::Following,

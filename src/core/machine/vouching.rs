@@ -349,11 +349,7 @@ impl Machine {
     }
 
     fn may_be_prolonged(&self) -> bool {
-        let may = match self.phase {
-            Phase::Stopping { lapsed, .. } => !lapsed,
-            Phase::Waiting | Phase::Preparing { .. } | Phase::Leading | Phase::Vouched | Phase::Paused { .. } => true,
-            Phase::Following | Phase::Releasing { .. } | Phase::Done => false,
-        };
+        let may = self.phase.goes_on() || matches!(self.phase, Phase::Stopping { lapsed: false, .. });
         may && self.held_term.is_some_and(|held| !held.is_forfeit) && self.limit().is_some()
     }
 
