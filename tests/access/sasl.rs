@@ -127,8 +127,7 @@ fn owner(election: &Election) -> i64 {
 /// Renewed by whoever leads, from now on.
 #[track_caller]
 fn until_renewed(election: &Election) {
-    let version = election.record_version();
-    wait::until("the lease is renewed", || election.record_version() > version + 1);
+    election.until_renewed(2);
 }
 
 #[test]

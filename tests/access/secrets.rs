@@ -100,8 +100,7 @@ fn with_identities_a_lost_connection_is_restored_and_the_session_kept() {
     for cut in 1..=3 {
         link.reset();
         host.until_logged_times("paused -> leading", cut);
-        let version = election.record_version();
-        wait::until("the lease is renewed", || election.record_version() > version + 1);
+        election.until_renewed(2);
         assert_eq!(election.admin.stat(&election.first()).unwrap().ephemeral_owner, session, "{}", host.log());
     }
     assert_eq!(election.diary.starts().len(), 1, "{}", host.log());

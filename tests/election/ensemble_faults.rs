@@ -84,8 +84,7 @@ fn one_server_that_falls_silent_does_not_cost_the_seat() {
     let election = Election::on(&ensemble.connect_string());
     let _host = election.host_at(&servers.join(","), "a").session_timeout("6s").spawn();
     let start = election.diary.until_started(1);
-    let version = election.record_version();
-    wait::until("it renews", || election.record_version() > version);
+    election.until_renewed(1);
     let before: Vec<_> = links.iter().map(|link| link.forwarded().len()).collect();
     let connected = wait::for_some("it talks to one of the servers", || {
         (0..3).find(|index| links[*index].forwarded().len() > before[*index])

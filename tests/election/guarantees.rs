@@ -20,8 +20,7 @@ fn at_least_one_runs_on_through_an_outage_longer_than_the_session() {
     wait::pass(secs(2));
     link.heal();
     election.until_candidates(1);
-    let version = election.record_version();
-    wait::until("it renews its record again", || election.record_version() > version + 2);
+    election.until_renewed(3);
     assert_eq!(election.diary.until_alive().pid, start.pid);
     assert_eq!(election.diary.starts().len(), 1);
     assert!(!election.diary.has("signal=15"));

@@ -16,11 +16,9 @@ fn an_idle_holder_only_renews_the_next_in_line_reads_once_per_renewal_and_the_ot
     }
     election.diary.until_started(1);
     wait::until("the others wait in line", || (1..links.len()).all(|index| links[index].has_watched(index.min(2))));
-    let version = election.record_version();
-    wait::until("the line is calm", || election.record_version() > version);
+    election.until_renewed(1);
     let (before, since) = (links.each_ref().map(|link| link.requests().len()), diary::now());
-    let version = election.record_version();
-    wait::until("it was renewed six times", || election.record_version() >= version + 6);
+    election.until_renewed(6);
     let sent = [0, 1, 2].map(|index: usize| links[index].requests().split_off(before[index]));
     let took = diary::now().saturating_sub(since);
     let asked = |host: usize| sent[host].iter().filter(|request| request.is_of_the_election()).map(|sent| sent.kind);

@@ -51,8 +51,7 @@ fn a_lost_answer_to_a_renewal_changes_nothing_for_the_command() {
     for lost in 1..=3 {
         link.drop_next_reply_to(&MULTI);
         link.wait_until_dropped(lost);
-        let version = election.record_version();
-        wait::until("it renews again", || election.record_version() > version + 2);
+        election.until_renewed(3);
     }
     assert_eq!(election.diary.until_alive().pid, start.pid);
     assert_eq!(election.diary.starts().len(), 1);
@@ -66,8 +65,7 @@ fn a_lost_answer_to_the_release_leaves_nothing_behind() {
     let mut host = election.host_behind(&link, "a").session_timeout("10s").spawn();
     election.diary.until_started(1);
     // Renewals come only every 1.25 s: right after one, the next multi is the release.
-    let version = election.record_version();
-    wait::until("the record is renewed", || election.record_version() > version);
+    election.until_renewed(1);
     link.drop_next_reply_to(&MULTI);
     host.signal(Signal::SIGTERM);
     assert_eq!(host.code(), 0, "{}", host.log());

@@ -16,13 +16,11 @@ fn an_outage_that_the_lease_tolerates_is_ridden_out_by_the_same_command() {
     let _host = election.host_behind(&link, "a").session_timeout("16s").spawn();
     let start = election.diary.until_started(1);
     for outage in [secs(1), secs(7)] {
-        let version = election.record_version();
-        wait::until("it renews", || election.record_version() > version);
+        election.until_renewed(1);
         link.cut();
         wait::pass(outage);
         link.heal();
-        let version = election.record_version();
-        wait::until("it renews again", || election.record_version() > version);
+        election.until_renewed(1);
         assert_eq!(election.diary.until_alive().pid, start.pid);
     }
     assert_eq!(election.diary.starts().len(), 1);

@@ -41,8 +41,7 @@ fn the_higher_priority_leads_first_and_equals_lead_in_the_order_in_which_they_ca
 fn a_leader_is_not_replaced_because_a_higher_one_comes() {
     let election = election();
     let hosts = line_up(&election, &[("a", "0"), ("b", "0"), ("c", "5")]);
-    let version = election.record_version();
-    wait::until("the leader renews", || election.record_version() > version + 3);
+    election.until_renewed(4);
     assert_eq!(ids(&election), ["a"]);
     assert_eq!(election.record()["holder"]["id"], "a");
     // After a crash of the leader, too, the higher one is first.

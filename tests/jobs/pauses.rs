@@ -23,8 +23,7 @@ fn a_blip_shorter_than_the_lease_is_not_noticed_by_the_command() {
         fault(&link);
         wait::pass(secs(3));
         link.heal();
-        let version = election.record_version();
-        wait::until("it renews again", || election.record_version() > version);
+        election.until_renewed(1);
         assert_eq!(election.diary.until_alive().pid, start.pid);
         assert_eq!((election.diary.starts().len(), election.candidates()), (1, candidates));
         assert!(!election.diary.has("signal=15"));

@@ -135,8 +135,7 @@ fn while_waiting_signals_that_would_be_the_commands_change_nothing() {
         send(&waiter, signal);
     }
     // A renewal of the holder later it is still there.
-    let version = election.record_version();
-    wait::until("the record is renewed", || election.record_version() > version + 1);
+    election.until_renewed(2);
     assert_eq!(election.candidates(), before);
 }
 

@@ -46,8 +46,7 @@ fn one_after_the_other(from_old: bool) {
     assert_eq!((start.id.as_str(), start.told[1].as_str()), ("b", "clean"));
     election.until_candidates(2);
     hosts[0] = spawn(&election, "a", !from_old, 3);
-    let version = election.record_version();
-    wait::until("the new leader renews", || election.record_version() > version + 2);
+    election.until_renewed(3);
     assert_eq!(election.diary.starts().len(), 2, "leadership moved once");
     election.diary.assert_no_overlap();
 }

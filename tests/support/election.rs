@@ -93,6 +93,13 @@ impl Election {
         self.admin.stat(&self.path("lease")).unwrap().version
     }
 
+    /// Waits until the record was written so often from now on.
+    #[track_caller]
+    pub fn until_renewed(&self, times: i32) {
+        let version = self.record_version();
+        wait::until("the lease is renewed", || self.record_version() >= version + times);
+    }
+
     pub fn term(&self) -> Stat {
         self.admin.stat(&self.path("term")).unwrap()
     }

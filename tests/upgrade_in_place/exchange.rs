@@ -38,8 +38,7 @@ fn a_leader_is_upgraded_again_and_again_and_neither_its_command_nor_zookeeper_no
         package.upgrade(host);
         election.diary.until_alive();
     }
-    let version = election.record_version();
-    wait::until("the leader renews", || election.record_version() > version + 2);
+    election.until_renewed(3);
     assert_eq!((znodes(&election), processes(&leader)), (before, of_command));
     assert_eq!(election.diary.starts(), [start]);
     assert_eq!(descriptors(&leader), open, "no descriptor leaks");

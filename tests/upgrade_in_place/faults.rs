@@ -146,8 +146,7 @@ fn two_requests_are_as_good_as_one_or_two() {
     for _ in 0..3 {
         ask(&leader);
     }
-    let version = election.record_version();
-    wait::until("it renews", || election.record_version() > version + 4);
+    election.until_renewed(5);
     assert!(!leader.log().contains(REFUSED), "{}", leader.log());
     assert_eq!(election.diary.starts(), [start]);
 }
