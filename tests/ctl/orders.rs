@@ -544,6 +544,25 @@ fn hosts_that_make_room_lead_when_the_leader_and_the_target_are_dead_though_the_
     election.diary.assert_no_overlap();
 }
 
+/// It lives, and says that it cannot take over.
+#[test]
+fn hosts_that_make_room_come_back_when_the_target_becomes_unable_though_the_order_lasts() {
+    let election = election();
+    let sign = election.diary.directory().join("healthy");
+    std::fs::write(&sign, "").unwrap();
+    let _hosts = hosts(&election, &["a", "b", "c"]);
+    let target = election.host("d").option("--health-cmd", &format!("test -e {}", sign.display()));
+    let _target = target.option("--health-interval", "100ms").option("--health-failures", "1").spawn();
+    election.until_candidates(4);
+    wait::until("it has said who it is", || election.admin.exists(&election.path("members/d")));
+    order_for_d(&election, false);
+    wait::until("there is room", || line(&election) == ["a", "d"]);
+    std::fs::remove_file(&sign).unwrap();
+    wait::until("they are back", || election.candidates().len() == 3);
+    assert!(election.admin.read(&election.path("control")).contains("handover"), "the order lasts");
+    election.diary.assert_no_overlap();
+}
+
 #[test]
 fn hosts_that_make_room_come_back_behind_the_old_leader_when_the_target_leads_though_the_order_lasts() {
     let election = election();
