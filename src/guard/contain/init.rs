@@ -57,6 +57,11 @@ pub fn spawn(
 }
 
 impl Init {
+    #[cfg(test)]
+    pub fn of(pid: i32, socket: OwnedFd) -> Self {
+        Self { pid, socket }
+    }
+
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

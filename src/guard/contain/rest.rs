@@ -95,7 +95,84 @@ fn unseen(children: &[i32], seen: &mut BTreeSet<i32>) -> Vec<i32> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+    use std::io::Read as _;
+    use std::process::{Child, Command, Stdio};
+
     use super::*;
+    use crate::core::time::Timestamp;
+    use crate::guard::sys;
+
+    /// Each look is over before it has begun: one step. What each of them told, up to the last one.
+    fn cut_looks(mut tell: impl FnMut(&Look) -> bool) -> Vec<bool> {
+        let mut told = Vec::new();
+        while told.len() < 100 {
+            let mut look = Look::begin();
+            look.end_at(Some(Timestamp::ZERO));
+            told.push(tell(&look));
+            if !look.was_cut() {
+                break;
+            }
+        }
+        told
+    }
+
+    /// They take no harm from the signal.
+    fn shells() -> [Child; 2] {
+        [(); 2].map(|()| {
+            let shell = Command::new("sh")
+                .args(["-c", "echo; read -r line"])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn();
+            let mut shell = shell.unwrap();
+            shell.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
+            shell
+        })
+    }
+
+    fn end(shells: [Child; 2]) {
+        for mut shell in shells {
+            shell.kill().unwrap();
+            shell.wait().unwrap();
+        }
+    }
+
+    const SIGNALS: [i32; 2] = [libc::SIGCONT, libc::SIGCONT];
+
+    /// Else the children of a process that lives would be told, and it may need them.
+    #[test]
+    fn a_look_at_orphans_that_was_cut_is_not_followed_by_one_that_tells_all() {
+        let (shells, all) = (shells(), Children::OfThread(File::open("/proc/thread-self/children").unwrap()));
+        let ours = shells.each_ref().map(|shell| shell.id().cast_signed());
+        let mut stopped =
+            Stopped { told: Walk::default(), adopted: BTreeSet::new(), is_partial: false, init_tells: false };
+        let mut partial = Vec::new();
+        let looks = cut_looks(|look| {
+            let told = stopped.tell(&all, &ours, None, SIGNALS, look);
+            partial.push(stopped.is_partial);
+            told
+        });
+        end(shells);
+        assert!((2..100).contains(&looks.len()), "{looks:?}");
+        assert!(!partial.contains(&true), "{partial:?}");
+    }
+
+    #[test]
+    fn the_init_tells_all_when_the_last_of_them_is_noted() {
+        let (shells, all) = (shells(), Children::OfThread(File::open("/proc/thread-self/children").unwrap()));
+        let init = Init::of(shells[0].id().cast_signed(), sys::socket_pair().unwrap().0);
+        let Rest::Stopped(mut stopped) = Rest::stopped() else { unreachable!() };
+        let mut is_told = false;
+        let looks = cut_looks(|look| {
+            let tells = !is_told && stopped.tell(&all, &[], Some(&init), SIGNALS, look);
+            is_told |= tells;
+            tells
+        });
+        end(shells);
+        let told = looks.iter().position(|tells| *tells);
+        assert!(told.is_some_and(|place| place > 1), "{looks:?}");
+    }
 
     #[test]
     fn a_crowd_that_is_adopted_at_once_is_seen_bit_by_bit_to_the_last_one() {
