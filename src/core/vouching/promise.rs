@@ -90,6 +90,8 @@ mod tests {
         assert!(promise.give(at(11), question(2, 1)));
         assert_eq!(promise.until(), at(111));
         assert!(promise.is_newer_than(39) && !promise.is_newer_than(40));
+        assert!(promise.give(at(12), Question { token: 38, ..question(3, 1) }));
+        assert!(promise.is_newer_than(39), "what was promised to the later term holds");
     }
 
     #[test]
@@ -97,6 +99,7 @@ mod tests {
         let mut promise = Promise::default();
         assert!(!promise.give(at(10), question(1, 121)));
         assert_eq!(promise, Promise::default());
+        assert!(promise.give(at(10), question(2, 120)), "the longest lease is one");
     }
 
     #[test]

@@ -229,6 +229,18 @@ mod tests {
     }
 
     #[test]
+    fn a_reply_counts_after_thirty_one_later_questions_and_not_after_one_more() {
+        let mut vouchers = needs([2]);
+        let sent: Vec<_> = (0..33).map(|at| Timestamp::from_nanos(at * 1_000_000_000)).collect();
+        let asked: Vec<_> = sent.iter().map(|at| vouchers.ask(*at, &timing(), LEADER, 9)[0].1.seq).collect();
+        let reply = |seq| Reply { member: 2, leader: LEADER, token: 9, seq, promises: true };
+        vouchers.answered(&timing(), reply(asked[0]));
+        assert_eq!(vouchers.vouched_at(at(33_000)), None);
+        vouchers.answered(&timing(), reply(asked[1]));
+        assert_eq!(vouchers.vouched_at(at(33_000)), Some(sent[1]));
+    }
+
+    #[test]
     fn who_answers_is_asked_once_in_an_interval_and_who_does_not_four_times() {
         let mut vouchers = needs([2]);
         hears(&mut vouchers, 0, 2, true);
@@ -244,6 +256,8 @@ mod tests {
         vouchers.name(roster([2]));
         assert!(!vouchers.needs(2) && vouchers.needs(3));
         assert_eq!(vouchers.roster(roster([2, 4]), at(0), LEASE), roster([4]));
+        (5..36).for_each(|instance| vouchers.is_gone(instance));
+        assert_eq!(vouchers.roster(roster([2, 4, 35]), at(0), LEASE), roster([4]), "thirty-one others later, too");
     }
 
     #[test]

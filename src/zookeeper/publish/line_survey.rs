@@ -85,15 +85,32 @@ async fn neighbours(contact: &Contact, members: &str, line: &[String]) -> Result
     Ok(found.into_iter().flatten().filter(|host| host.instance != own).collect())
 }
 
-/// A candidate says its id, which names its member. A member of another session is of another process.
+/// A candidate says its id, which names its member.
 async fn neighbour(contact: &Contact, members: &str, candidate: &str) -> Result<Option<Neighbour>, RequestError> {
     let found = if_there(contact.client.get_data(&contact.shared.paths.candidate(candidate)).await)?;
     let Some((id, Stat { ephemeral_owner, .. })) = found else { return Ok(None) };
     match contact.client.get_data(&format!("{members}/{}", String::from_utf8_lossy(&id))).await {
-        Ok((data, stat)) if stat.ephemeral_owner == ephemeral_owner => {
-            Ok(Member::read(&data).ok().and_then(|member| member.neighbour()))
-        }
-        Ok(_) | Err(Error::NoNode | Error::BadArguments(_)) => Ok(None),
+        Ok((data, stat)) => Ok(of_session(ephemeral_owner, &data, &stat)),
+        Err(Error::NoNode | Error::BadArguments(_)) => Ok(None),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// The member, if it can be asked. One of another session is of another process.
+fn of_session(owner: i64, data: &[u8], stat: &Stat) -> Option<Neighbour> {
+    Member::read(data).ok().filter(|_| stat.ephemeral_owner == owner)?.neighbour()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::zookeeper::testing::stat;
+
+    #[test]
+    fn a_member_of_another_session_than_its_candidate_is_not_asked() {
+        let member = Member { instance: "000000000000000b".into(), vouch: "10.0.0.2:47".into(), ..Member::default() };
+        let stat = Stat { ephemeral_owner: 5, ..stat() };
+        let asked = |owner| of_session(owner, &member.written(), &stat).map(|host| host.instance);
+        assert_eq!((asked(5), asked(6), asked(0)), (Some(11), None, None));
     }
 }
