@@ -155,4 +155,12 @@ mod tests {
         assert!(matches!(why(false, 6, None).0, SlotState::Led { .. }), "its member is a moment behind");
         assert!(matches!(why(true, 6, None).0, SlotState::Waiting { .. }));
     }
+
+    /// Two processes of one host line up with the id of the holder, whose candidate comes first.
+    #[test]
+    fn of_two_candidates_with_the_id_of_the_holder_only_the_first_leads() {
+        let contenders = contenders(&waiting(&["n1", "n2"], Some("leading")));
+        let seen: Vec<_> = contenders.iter().map(|contender| (contender.place, contender.leads)).collect();
+        assert_eq!(seen, [(Some(1), true), (Some(2), false)]);
+    }
 }
