@@ -30,6 +30,7 @@ pub(super) async fn answer(context: &CommandContext<'_>, token: i64) -> Result<A
     let text = match (context.output.format.is_object(), is_newest) {
         (true, _) => context.output.object(&json!({ "v": 1, "token": token, "newest": newest, "valid": is_newest })),
         (_, true) => format!("{token} is the newest token\n"),
+        (_, false) if newest == 0 => format!("{token} is not the newest token: none was given yet\n"),
         (_, false) if newest > token => format!("{token} is not the newest token: that is {newest}\n"),
         (_, false) => format!("{token} was never given: the newest token is {newest}\n"),
     };
@@ -37,7 +38,7 @@ pub(super) async fn answer(context: &CommandContext<'_>, token: i64) -> Result<A
 }
 
 async fn check(context: &CommandContext<'_>, token: i64) -> Result<(bool, i64), CommandError> {
-    let mut newest = 0;
+    let mut unseen = None;
     for _ in 0..TRIES {
         let (base, slots) = context.slots().await?;
         match find(&slots, token) {
@@ -45,16 +46,20 @@ async fn check(context: &CommandContext<'_>, token: i64) -> Result<(bool, i64), 
                 if context.client.has_version(&term_path, version).await? {
                     return Ok((true, token));
                 }
+                unseen = None;
             }
             Found::Older { newest } => return Ok((false, newest)),
-            Found::Unseen { newest: seen } => newest = seen,
+            Found::Unseen { newest } => unseen = (newest > 0 || is_without_token(&slots)).then_some(newest),
         }
         context.client.catch_up(&base).await?;
     }
-    if newest > 0 {
-        return Ok((false, newest));
-    }
-    Err(CommandError::not_known("the terms change faster than they can be read; try again"))
+    let too_fast = || CommandError::not_known("the terms change faster than they can be read; try again");
+    unseen.map(|newest| (false, newest)).ok_or_else(too_fast)
+}
+
+/// Whether all terms can be read, and none has begun.
+fn is_without_token(slots: &[SlotView]) -> bool {
+    !slots.is_empty() && slots.iter().all(|slot| slot.term.is_some_and(|term| term.version == 0))
 }
 
 /// With several slots, each has a newest token of its own.

@@ -22,6 +22,17 @@ fn only_the_newest_token_is_valid() {
 }
 
 #[test]
+fn no_token_is_valid_where_nobody_has_ever_led() {
+    let election = election();
+    for path in ["term", "election", "members"] {
+        election.admin.create_all(&election.path(path));
+    }
+    let said = ctl(&["token-check", "5", &election.name]);
+    let sentence = "5 is not the newest token: none was given yet\n";
+    assert_eq!((said.code, said.output.as_str(), said.error.as_str()), (1, sentence, ""));
+}
+
+#[test]
 fn a_fenced_write_is_done_under_the_newest_token_and_no_other() {
     let election = election();
     election.prepare();
