@@ -99,7 +99,7 @@ async fn until_it_leads_none(
     following::until(order.context, &patience, progress, async |context, progress| {
         let fleet = fleet::look(&Drained { context, ..*order }, &mut seen).await?;
         if !stands(context, order, given).await {
-            let list = format!("zk-leaderctl list --path {}", order.root);
+            let list = remedy::list_below(order.root);
             let text = gone("drain", order.drain.for_ms.is_some(), &list);
             return Ok(Step::Done(Ok(told(order, &fleet, "undrained", NOT_DONE, text))));
         }
@@ -168,8 +168,8 @@ async fn write(order: &Drained<'_>) -> Result<(Option<i64>, Option<Present>), Co
     }
     let (path, data) = (format!("{directory}/{host}"), drain.written());
     let undrain = remedy::about_host("undrain", host, root);
-    let may_stand =
-        format!("{host} may be drained by now: zk-leaderctl list --path {root} tells, and {undrain} takes it back");
+    let list = remedy::list_below(root);
+    let may_stand = format!("{host} may be drained by now: {list} tells, and {undrain} takes it back");
     for _ in 0..TRIES {
         let found = client.read(&path).await?;
         let present = found.as_ref().and_then(present);

@@ -24,11 +24,14 @@ pub fn about_host(verb: &str, host: &str, root: &str) -> String {
 /// `zk-leaderctl list`, of the elections beside this base (within the chroot).
 pub fn list_beside(base: &str) -> String {
     match base.rsplit_once('/') {
-        Some((root, _)) if !root.is_empty() && root != DEFAULT_ROOT => {
-            format!("zk-leaderctl list --path {}", word(root))
-        }
+        Some((root, _)) if !root.is_empty() && root != DEFAULT_ROOT => list_below(root),
         _ => "zk-leaderctl list".to_owned(),
     }
+}
+
+/// `zk-leaderctl list`, of the elections below this root (within the chroot).
+pub fn list_below(root: &str) -> String {
+    format!("zk-leaderctl list --path {}", word(root))
 }
 
 /// The text as one word of a shell.
@@ -49,6 +52,7 @@ mod tests {
     fn a_list_is_of_the_elections_beside_the_one_that_was_meant() {
         assert_eq!(list_beside("/zk-leader-run/nightly"), "zk-leaderctl list");
         assert_eq!(list_beside("/jobs/x y/z"), "zk-leaderctl list --path '/jobs/x y'");
+        assert_eq!(list_below("/x y"), "zk-leaderctl list --path '/x y'");
         assert_eq!(list_beside("/nightly"), "zk-leaderctl list", "no path names all znodes");
     }
 
