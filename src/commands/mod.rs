@@ -20,6 +20,7 @@ mod status;
 mod token_check;
 mod watch;
 
+use std::cell::OnceCell;
 use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -146,12 +147,19 @@ struct CommandContext<'a> {
     output: output::Output,
     watched: overdue::Watched,
     standing: Standing,
+    /// Once the only election is found, it is the one that is meant, whichever come later.
+    only_one: OnceCell<String>,
 }
 
 impl<'a> CommandContext<'a> {
     async fn connect(asked: &'a Asked, tries: Tries) -> Result<Self, CommandError> {
         let (client, output) = (open(asked, session_timeout(asked), tries).await?, output_for(asked.format));
-        Ok(Self { asked, client, output, watched: overdue::Watched::default(), standing: Standing::default() })
+        Ok(Self::of(asked, client, output))
+    }
+
+    fn of(asked: &'a Asked, client: AdminClient, output: output::Output) -> Self {
+        let (watched, standing, only_one) = (overdue::Watched::default(), Standing::default(), OnceCell::new());
+        Self { asked, client, output, watched, standing, only_one }
     }
 
     /// An order was given: what must be told of it if we end before its end.
@@ -165,9 +173,12 @@ impl<'a> CommandContext<'a> {
             Selector::Base(base) => return Ok(base.as_str().to_owned()),
             Selector::OnlyOneBelow(root) => root.as_str(),
         };
+        if let Some(base) = self.only_one.get() {
+            return Ok(base.clone());
+        }
         let names = view::elections(&self.client, root).await?.unwrap_or_default().names;
         match names.as_slice() {
-            [only] => Ok(format!("{root}/{only}")),
+            [only] => Ok(self.only_one.get_or_init(|| format!("{root}/{only}")).clone()),
             [] => Err(CommandError::not_known(format!(
                 "there is no election below {root}{}; say where with --path, or is it another ensemble?",
                 self.in_chroot()

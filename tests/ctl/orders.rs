@@ -209,6 +209,33 @@ fn an_order_is_not_replaced_by_one_that_ends_earlier_and_whoever_replaces_or_end
     assert_eq!(order(&["Bob: test", "--for", "3s"]).code, 0);
 }
 
+/// In a chroot of its own the election needs no name, until another one begins there while an operator waits.
+#[test]
+fn who_waits_for_the_only_election_waits_on_for_it_when_a_second_one_begins() {
+    let election = election();
+    let chroot = format!("/only-{}", election.name);
+    let begin = |name: &str| {
+        let base = format!("{chroot}/zk-leader-run/{name}");
+        for path in ["term", "election", "members"] {
+            election.admin.create_all(&format!("{base}/{path}"));
+        }
+        let record = r#"{"v":1,"state":"held","lease_ms":600000,"holder":{"id":"a","host":"h","pid":1}}"#;
+        election.admin.create(&format!("{base}/lease"), record);
+        base
+    };
+    let control = begin("first") + "/control";
+    let servers = format!("{}{chroot}", server().connect_string());
+    let said = std::thread::scope(|scope| {
+        let asked = scope.spawn(|| ctl_at(&servers, &["disable", "--wait", "--timeout", "2s"], &[]));
+        wait::until("the order is given", || {
+            election.admin.find(&control).is_some_and(|(order, _)| order.contains("disabled"))
+        });
+        begin("second");
+        asked.join().unwrap()
+    });
+    assert!(said.code == 1 && said.output.contains("a may still run the command after 2s"), "{said:?}");
+}
+
 #[test]
 fn enable_takes_back_nothing_but_disable() {
     let election = election();

@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::orders::following::Standing;
 use super::output::{Cell, Output, Tone};
 use super::overdue;
 use super::{Answer, CommandContext, CommandError, NOT_KNOWN, UNREACHABLE, open, session_timeout};
@@ -78,8 +77,7 @@ pub(super) async fn answer(asked: &Asked, output: Output) -> Result<Answer, Comm
     let mut findings = servers::findings(asked).await;
     findings.extend(access::login(asked).await);
     let limits = limits(asked).await;
-    let (watched, standing) = (overdue::Watched::default(), Standing::default());
-    let context = CommandContext { asked, client, output, watched, standing };
+    let context = CommandContext::of(asked, client, output);
     let found = examine(&context, limits, &mut findings).await;
     context.client.close().await;
     let status = match found? {

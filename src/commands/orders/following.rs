@@ -55,7 +55,8 @@ pub(in crate::commands) async fn until<T>(
             Err(failure) if may_pass(&failure) => {
                 let sentence = failure.sentence.trim_end_matches("; try again");
                 progress.tell(&format!("{sentence}: {} is asked", next_server(&context.asked.servers)));
-                later = Some(connected(context.asked, patience, failure).await?);
+                let connected = connected(context.asked, patience, failure).await?;
+                later = Some(CommandContext { only_one: context.only_one.clone(), ..connected });
             }
             Err(failure) => return Err(failure),
         }
