@@ -43,7 +43,7 @@ pub(super) async fn answer(
     }
     let end = end(context, &order, &election.base).await;
     progress.tell(&format!("{} is disabled {end}", election.base));
-    let Some(limit) = wait else { return Ok(told(context, "disabled", DONE, String::new())) };
+    let Some(limit) = wait else { return Ok(told(context, "disabled", DONE, "")) };
     let remedy = remedy::about_election("enable", &election.base);
     context.stands(format!("the election stays disabled; {remedy} takes it back"));
     until_nobody_runs(context, (&order, &given), limit, &mut progress).await
@@ -96,7 +96,7 @@ async fn until_nobody_runs(
         let now = clock::now().observer;
         if !stands(&election, order, given) {
             let text = gone("order", order.for_ms.is_some(), &remedy::about_election("status", &election.base));
-            return Ok(Step::Done(told(context, "enabled", NOT_DONE, text)));
+            return Ok(Step::Done(told(context, "enabled", NOT_DONE, &text)));
         }
         let running: Vec<_> = election.slots.iter().filter(|slot| may_run(slot, &election, now, &mut seen)).collect();
         let (doing, holder) = match running.first() {
@@ -104,11 +104,11 @@ async fn until_nobody_runs(
             None => match (first_unconfirmed(context, &election.slots).await, runs_all_the_same(&election)) {
                 (Some(slot), _) => why_not_confirmed(slot),
                 (None, Some(why)) => (why, None),
-                (None, None) => return Ok(Step::Done(told(context, "idle", DONE, "no command runs\n".to_owned()))),
+                (None, None) => return Ok(Step::Done(told(context, "idle", DONE, "no command runs\n"))),
             },
         };
         progress.tell(&doing);
-        Ok(Step::NotYet(told(context, "running", NOT_DONE, format!("{}\n", unfinished(&doing, holder, limit)))))
+        Ok(Step::NotYet(told(context, "running", NOT_DONE, &format!("{}\n", unfinished(&doing, holder, limit)))))
     })
     .await
 }
@@ -232,7 +232,7 @@ pub(super) fn is_over(lease: &Lease, mzxid: i64, now: Sighting, seen: &mut Vec<(
 }
 
 /// The outcome of `disable` or `enable`.
-pub(super) fn told(context: &CommandContext<'_>, state: &str, status: u8, text: String) -> Answer {
+pub(super) fn told(context: &CommandContext<'_>, state: &str, status: u8, text: &str) -> Answer {
     Answer { text: context.output.told(&json!({ "v": 1, "state": state }), state, text), status }
 }
 

@@ -31,7 +31,7 @@ pub(super) async fn answer(context: &CommandContext<'_>, wait: Option<Duration>)
     orders::change(context, &election, Some(&may_stand), |orders| orders.disabled = None).await?;
     let mut progress = Progress::new(context.output.format);
     progress.tell(&format!("{} {done}", election.base));
-    let Some(limit) = wait else { return Ok(told(context, "enabled", DONE, String::new())) };
+    let Some(limit) = wait else { return Ok(told(context, "enabled", DONE, "")) };
     context.stands(format!("the election stays enabled; {status} tells who leads"));
     until_one_runs(context, limit, &mut progress).await
 }
@@ -45,11 +45,11 @@ async fn until_one_runs(
         let election = context.election().await?;
         let mut leaders = election.slots.iter().filter_map(|slot| new_leader(slot, &election));
         if let Some((id, _)) = leaders.clone().find(|(_, phase)| slot_state::runs(*phase)) {
-            return Ok(Step::Done(told(context, "led", DONE, format!("{id} leads\n"))));
+            return Ok(Step::Done(told(context, "led", DONE, &format!("{id} leads\n"))));
         }
         if let Some(order) = &election.orders.disabled {
             let text = format!("the election was disabled again: {}\n", Present::disabled(order).said());
-            return Ok(Step::Done(told(context, "disabled", NOT_DONE, text)));
+            return Ok(Step::Done(told(context, "disabled", NOT_DONE, &text)));
         }
         match leaders.next() {
             // It has heard of the order that was taken back.
@@ -69,14 +69,14 @@ fn unfinished(context: &CommandContext<'_>, election: &ElectionView, limit: Dura
         || slot_state::outliving(election, clock::time_of_day()).into_iter().next().map(|command| command.why);
     if let Some(why) = election.slots.iter().find_map(|slot| why_unknown(slot, election)).or_else(outliving) {
         let text = format!("whether a command runs is not known after {length}: {why}\n");
-        return told(context, "unknown", NOT_KNOWN, text);
+        return told(context, "unknown", NOT_KNOWN, &text);
     }
     if let Some(who) = slot_state::foreign_in_words(election) {
-        return told(context, "foreign", NOT_DONE, format!("none of our hosts leads after {length}: {who}\n"));
+        return told(context, "foreign", NOT_DONE, &format!("none of our hosts leads after {length}: {who}\n"));
     }
     let remedy = remedy::about_election("status", &election.base);
     let text = format!("no command runs after {length}; {remedy} tells why\n");
-    told(context, "nobody-leads", NOT_DONE, text)
+    told(context, "nobody-leads", NOT_DONE, &text)
 }
 
 /// Why a command may run in this slot though nobody says that it does. Who leads runs none only as long as it says what comes

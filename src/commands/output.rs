@@ -69,11 +69,11 @@ impl Output {
     }
 
     /// An object for programs, a word for scripts, a text for people.
-    pub fn told(&self, object: &Value, word: &str, text: String) -> String {
+    pub fn told(&self, object: &Value, word: &str, text: &str) -> String {
         match self.format {
             OutputFormat::Json | OutputFormat::Yaml => self.object(object),
             OutputFormat::Plain => format!("{word}\n"),
-            OutputFormat::Table | OutputFormat::Wide => text,
+            OutputFormat::Table | OutputFormat::Wide => text.split_inclusive('\n').map(printable_line).collect(),
         }
     }
 
@@ -155,6 +155,11 @@ impl Output {
     }
 }
 
+/// Its own end of line is kept.
+fn printable_line(line: &str) -> String {
+    line.strip_suffix('\n').map_or_else(|| printable(line), |line| printable(line) + "\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,6 +192,12 @@ mod tests {
             assert!(!text.trim_end().replace('\n', "").contains(char::is_control), "{text:?}");
             assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
         }
+    }
+
+    #[test]
+    fn a_text_of_several_lines_keeps_them_and_shows_no_other_control_characters() {
+        let told = OUTPUT.told(&Value::Null, "word", "a\x1b[31mb\nc\x07\n");
+        assert_eq!(told, "a\\u{1b}[31mb\nc\\u{7}\n");
     }
 
     #[test]

@@ -236,6 +236,19 @@ fn who_waits_for_the_only_election_waits_on_for_it_when_a_second_one_begins() {
     assert!(said.code == 1 && said.output.contains("a may still run the command after 2s"), "{said:?}");
 }
 
+/// Anyone who may write an order may write any name into it.
+#[test]
+fn no_answer_about_an_order_shows_control_characters_of_its_operator() {
+    let election = election();
+    let root = format!("/hostile-{}", election.name);
+    let drain = format!("{root}/drains/db9");
+    election.admin.create_all(&drain);
+    election.admin.set(&drain, r#"{"v":1,"order":"1","reason":"r","by":"\u001b]0;owned\u0007\u001b[31mE"}"#);
+    let said = ctl(&["undrain", "db9", "--root", &root]);
+    let is_shown = said.output.contains(r"\u{1b}]0;owned\u{7}\u{1b}[31mE");
+    assert!(said.code == 0 && is_shown && !said.output.trim_end().contains(char::is_control), "{said:?}");
+}
+
 #[test]
 fn enable_takes_back_nothing_but_disable() {
     let election = election();

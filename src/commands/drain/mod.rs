@@ -83,7 +83,7 @@ async fn drained(order: &Drained<'_>, wait: Option<Duration>) -> Result<Answer, 
         if before.shared == 0 {
             progress.tell(&report::nobody_of_that_name(order, &before));
         }
-        return Ok(told(order, &before, "drained", DONE, String::new()));
+        return Ok(told(order, &before, "drained", DONE, ""));
     };
     context.stands(format!("{host} stays drained; {} takes it back", remedy::about_host("undrain", host, root)));
     until_it_leads_none((order, &given), limit, &before, &mut progress).await
@@ -101,7 +101,7 @@ async fn until_it_leads_none(
         if !stands(context, order, given).await {
             let list = remedy::list_below(order.root);
             let text = gone("drain", order.drain.for_ms.is_some(), &list);
-            return Ok(Step::Done(Ok(told(order, &fleet, "undrained", NOT_DONE, text))));
+            return Ok(Step::Done(Ok(told(order, &fleet, "undrained", NOT_DONE, &text))));
         }
         is_known |= fleet.shared > 0 || fleet.is_named || !fleet.closed.is_empty();
         // Whoever led there is not known.
@@ -120,7 +120,7 @@ async fn until_it_leads_none(
         }
         progress.tell(&report::waits_for(order.host, &fleet));
         let state = if may_lead { "leading" } else { "unknown" };
-        Ok(Step::NotYet(Ok(told(order, &fleet, state, NOT_DONE, report::unfinished(order, &fleet, limit)))))
+        Ok(Step::NotYet(Ok(told(order, &fleet, state, NOT_DONE, &report::unfinished(order, &fleet, limit)))))
     })
     .await?
 }
@@ -140,13 +140,13 @@ fn settled(order: &Drained<'_>, fleet: &Fleet, told_of: &[String]) -> Answer {
     let closed = if is_told { String::new() } else { format!("{}\n", report::closed(host, fleet)) };
     if fleet.stays.is_empty() {
         return match fleet.closed.as_slice() {
-            [] => told(order, fleet, "idle", DONE, format!("{host} leads no election any more\n")),
+            [] => told(order, fleet, "idle", DONE, &format!("{host} leads no election any more\n")),
             _ => told(
                 order,
                 fleet,
                 "unknown",
                 NOT_DONE,
-                format!("{closed}{host} leads none of those that we may read\n"),
+                &format!("{closed}{host} leads none of those that we may read\n"),
             ),
         };
     }
@@ -155,7 +155,7 @@ fn settled(order: &Drained<'_>, fleet: &Fleet, told_of: &[String]) -> Answer {
         report::listed(&fleet.stays),
         report::remedy_for_the_only_one(order)
     );
-    told(order, fleet, "leading", NOT_DONE, text)
+    told(order, fleet, "leading", NOT_DONE, &text)
 }
 
 /// The directory may have been created beforehand, with an ACL of its own. When it was written, if that can be read, and the drain
@@ -209,10 +209,10 @@ async fn undrained(context: &CommandContext<'_>, root: &str, host: &str) -> Resu
     } else {
         format!("{host} was not drained below {root}\n")
     };
-    Ok(Answer { text: context.output.told(&object, "undrained", text), status: DONE })
+    Ok(Answer { text: context.output.told(&object, "undrained", &text), status: DONE })
 }
 
-fn told(order: &Drained<'_>, fleet: &Fleet, state: &str, status: u8, text: String) -> Answer {
+fn told(order: &Drained<'_>, fleet: &Fleet, state: &str, status: u8, text: &str) -> Answer {
     let object = json!({
         "v": 1,
         "host": order.host,
