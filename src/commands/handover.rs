@@ -7,7 +7,7 @@ mod room;
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::orders::following::{self, Step};
 use super::orders::{Patience, Progress};
@@ -67,12 +67,21 @@ pub(super) async fn answer(
     wait: bool,
     within: Duration,
 ) -> Result<Answer, CommandError> {
+    handed_over(context, to, wait, within).await.map(|told| told.answer(context))
+}
+
+async fn handed_over(
+    context: &CommandContext<'_>,
+    to: Option<&str>,
+    wait: bool,
+    within: Duration,
+) -> Result<Told, CommandError> {
     let election = context.election().await?;
     let leader = match leader(&election) {
         Ok(leader) => leader,
-        Err(no) => return Ok(told_no(context, None, &no)),
+        Err(no) => return Ok(told_no(None, &no)),
     };
-    let told_now = |status, said: &str| told(context, Some((&leader.holder.id, leader.token)), status, said);
+    let told_now = |status, said: &str| told(Some((&leader.holder.id, leader.token)), status, said);
     let to = match to.map(|to| contenders::id_of(to, &election)).transpose() {
         Ok(to) => to,
         Err(why) => return Ok(told_now(NOT_DONE, &why)),
@@ -95,26 +104,25 @@ pub(super) async fn answer(
     // Our waiting ends before the order does.
     let wait =
         Wait { base: &election.base, to_the_end: wait || order.to.is_some(), within, patience: Patience::new(within) };
-    order::give(context, &election, &order).await?;
-    context.stands(match &order.to {
-        Some(to) => order::stands_without_us(wait.base, &leader.holder.id, to, within),
-        None => order::stands(wait.base, within),
-    });
-    let answer = follow(context, &leader, &order, &wait).await;
-    if is_to_be_taken_back(&answer) {
-        order::take_back(context, &order).await?;
+    order::give(context, &election, (&leader.holder.id, &order), within).await?;
+    let end = follow(context, &leader, &order, &wait).await;
+    if !is_to_be_taken_back(&end) {
+        return end.map(|(told, _)| told);
+    }
+    let is_taken_back = order::take_back(context, &order).await;
+    if end.is_ok() || is_taken_back.is_ok() {
         context.standing.take();
     }
-    answer.map(|(answer, _)| answer)
+    end.map(|(told, _)| told.and_its_order(is_taken_back.err(), within))
 }
 
 /// The order stays for a leader that has not begun yet, unless nobody can tell whether it has.
-const fn is_to_be_taken_back(answer: &Result<(Answer, bool), CommandError>) -> bool {
-    !matches!(answer, Ok((_, false)))
+const fn is_to_be_taken_back(end: &Result<End, CommandError>) -> bool {
+    !matches!(end, Ok((_, false)))
 }
 
-/// The answer, and whether the order has done its work.
-type End = (Answer, bool);
+/// What is told, and whether the order has done its work.
+type End = (Told, bool);
 
 /// For what is waited, and how long.
 struct Wait<'a> {
@@ -136,9 +144,9 @@ async fn follow(
     if let Some(to) = &order.to {
         progress.tell(&format!("{old} leads; the others make room for {to}"));
         if let Err(no) = room::make_room(context, leader, (order, to), within, &mut progress).await? {
-            return Ok((told_no(context, Some((old, leader.token)), &no), true));
+            return Ok((told_no(Some((old, leader.token)), &no), true));
         }
-        context.stands(order::stands(wait.base, within));
+        context.stands(order::stands("stands", wait.base, within));
         is_told = order::begun(context, order, &wait.patience, &mut progress).await?;
     }
     if is_told {
@@ -147,43 +155,35 @@ async fn follow(
     following::until(context, &wait.patience, &mut progress, async |context, progress| {
         let election = context.election().await?;
         let state = handover_state(&election, leader);
-        if let Some(end) = end(context, &state, (old, order), wait.to_the_end, wait.patience.passed()) {
+        if let Some(end) = end(&state, (old, order), wait.to_the_end, wait.patience.passed()) {
             return Ok(Step::Done(end));
         }
         if let Some(why) = disabled(&election) {
             let sentence = format!("nobody takes over: meanwhile {why}");
-            return Ok(Step::Done((told(context, None, NOT_DONE, &sentence), true)));
+            return Ok(Step::Done((told(None, NOT_DONE, &sentence), true)));
         }
         // It has done its work once another one is elected, and it lapses when our time is over.
         let matters = wait.patience.lasts() && !matches!(state, HandoverState::Preparing { .. });
         if let Some(why) = order::gone_meanwhile(&election, order).filter(|_| matters) {
-            return Ok(Step::Done((told(context, None, NOT_DONE, &why), true)));
+            return Ok(Step::Done((told(None, NOT_DONE, &why), true)));
         }
         tell(&state, old, progress);
-        Ok(Step::NotYet((told_no(context, None, &unfinished(&state, old, within)), true)))
+        Ok(Step::NotYet((told_no(None, &unfinished(&state, old, within)), true)))
     })
     .await
 }
 
 /// Whether this state is the end; without `--wait`, a beginning is enough.
-fn end(
-    context: &CommandContext<'_>,
-    state: &HandoverState,
-    (old, order): (&str, &Handover),
-    wait: bool,
-    passed: Duration,
-) -> Option<End> {
+fn end(state: &HandoverState, (old, order): (&str, &Handover), wait: bool, passed: Duration) -> Option<End> {
     match state {
-        HandoverState::Led { id, token } => Some((led(context, (old, order), (id, *token), passed), true)),
+        HandoverState::Led { id, token } => Some((led((old, order), (id, *token), passed), true)),
         HandoverState::Preparing { id, token, phase } if !wait => {
-            Some((elected(context, old, (id, *token), phase.as_deref()), true))
+            Some((elected(old, (id, *token), phase.as_deref()), true))
         }
         HandoverState::Leading { phase } if !wait && slot_state::is_stopping(phase) => {
-            Some((told(context, None, DONE, &format!("{old} is stopping its command")), false))
+            Some((told(None, DONE, &format!("{old} is stopping its command")), false))
         }
-        HandoverState::Nobody { .. } if !wait => {
-            Some((told(context, None, DONE, &format!("{old} has released")), false))
-        }
+        HandoverState::Nobody { .. } if !wait => Some((told(None, DONE, &format!("{old} has released")), false)),
         _ => None,
     }
 }
@@ -207,9 +207,9 @@ fn tell_elected(progress: &mut Progress, id: &str, phase: Option<&str>) {
 }
 
 /// Another term has begun, and nobody waits for its command.
-fn elected(context: &CommandContext<'_>, old: &str, new: (&str, i64), phase: Option<&str>) -> Answer {
+fn elected(old: &str, new: (&str, i64), phase: Option<&str>) -> Told {
     let (status, sentence) = elected_in_words(old, new, phase);
-    told(context, Some(new), status, &sentence)
+    told(Some(new), status, &sentence)
 }
 
 fn elected_in_words(old: &str, (id, token): (&str, i64), phase: Option<&str>) -> (u8, String) {
@@ -241,20 +241,20 @@ fn unfinished(state: &HandoverState, old: &str, within: Duration) -> No {
 }
 
 /// Another term has begun: under the wanted leader, or another one.
-fn led(context: &CommandContext<'_>, (old, order): (&str, &Handover), new: (&str, i64), took: Duration) -> Answer {
+fn led((old, order): (&str, &Handover), new: (&str, i64), took: Duration) -> Told {
     let (id, token) = new;
     let took = words::length(Duration::from_millis(u64::try_from(took.as_millis()).unwrap_or(u64::MAX)));
     match &order.to {
         Some(to) if id == old => {
-            told(context, Some(new), NOT_DONE, &format!("{to} did not take over: {old} leads again, token {token}"))
+            told(Some(new), NOT_DONE, &format!("{to} did not take over: {old} leads again, token {token}"))
         }
         Some(to) if to != id => {
-            told(context, Some(new), NOT_DONE, &format!("{to} did not take over: {id} leads, token {token}"))
+            told(Some(new), NOT_DONE, &format!("{to} did not take over: {id} leads, token {token}"))
         }
         None if id == old => {
-            told(context, Some(new), NOT_DONE, &format!("nobody else took over: {old} leads again, token {token}"))
+            told(Some(new), NOT_DONE, &format!("nobody else took over: {old} leads again, token {token}"))
         }
-        _ => told(context, Some(new), DONE, &format!("{id} leads, token {token}, after {took}")),
+        _ => told(Some(new), DONE, &format!("{id} leads, token {token}, after {took}")),
     }
 }
 
@@ -355,30 +355,50 @@ fn handover_state(election: &ElectionView, leader: &Leader) -> HandoverState {
     }
 }
 
-fn told(context: &CommandContext<'_>, leader: Option<(&str, i64)>, status: u8, sentence: &str) -> Answer {
-    let (id, token) = leader.unzip();
-    let object = json!({ "v": 1, "done": status == DONE, "leader": id, "token": token, "said": sentence });
-    Answer { text: text(context, &object, sentence), status }
+/// What is told at the end, with the leader and its token.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Told {
+    leader: Option<(String, i64)>,
+    status: u8,
+    said: String,
+    /// Why it is not known who leads.
+    reason: Option<&'static str>,
 }
 
-fn told_no(context: &CommandContext<'_>, leader: Option<(&str, i64)>, no: &No) -> Answer {
+impl Told {
+    /// The end is told even if the order may stand, because it could not be taken back.
+    fn and_its_order(self, failure: Option<CommandError>, within: Duration) -> Self {
+        let Some(failure) = failure else { return self };
+        let (why, length) = (failure.sentence.trim_end_matches("; try again"), words::length(within));
+        let left = format!("the order may stand, and lapses {length} after it was given, because {why}");
+        Self { said: format!("{}; {left}", self.said), ..self }
+    }
+
+    fn answer(&self, context: &CommandContext<'_>) -> Answer {
+        let Self { leader, status, said, reason } = self;
+        let (id, token) = leader.as_ref().map(|(id, token)| (id, token)).unzip();
+        let (v, done) = (1, *status == DONE);
+        let object = if *status == NOT_KNOWN {
+            json!({ "v": v, "done": done, "leader": id, "token": token, "said": said, "state": "unknown", "reason": reason })
+        } else {
+            json!({ "v": v, "done": done, "leader": id, "token": token, "said": said })
+        };
+        let is_object = context.output.format.is_object();
+        let text = if is_object { context.output.object(&object) } else { format!("{}\n", words::printable(said)) };
+        Answer { text, status: *status }
+    }
+}
+
+fn told(leader: Option<(&str, i64)>, status: u8, said: &str) -> Told {
+    let leader = leader.map(|(id, token)| (id.to_owned(), token));
+    Told { leader, status, said: said.to_owned(), reason: None }
+}
+
+fn told_no(leader: Option<(&str, i64)>, no: &No) -> Told {
     match no {
-        No::Known(said) => told(context, leader, NOT_DONE, said),
-        No::Unknown { said, reason } => {
-            let (id, token) = leader.unzip();
-            let object = json!({
-                "v": 1, "done": false, "leader": id, "token": token, "said": said, "state": "unknown", "reason": reason,
-            });
-            Answer { text: text(context, &object, said), status: NOT_KNOWN }
-        }
+        No::Known(said) => told(leader, NOT_DONE, said),
+        No::Unknown { said, reason } => Told { reason: *reason, ..told(leader, NOT_KNOWN, said) },
     }
-}
-
-fn text(context: &CommandContext<'_>, object: &Value, sentence: &str) -> String {
-    if context.output.format.is_object() {
-        return context.output.object(object);
-    }
-    format!("{}\n", words::printable(sentence))
 }
 
 #[cfg(test)]
@@ -454,9 +474,18 @@ mod tests {
 
     #[test]
     fn an_order_stays_only_for_a_leader_that_is_known_not_to_have_begun() {
-        let answered = |is_over| Ok((Answer { text: String::new(), status: DONE }, is_over));
+        let answered = |is_over| Ok((told(None, DONE, ""), is_over));
         assert!(is_to_be_taken_back(&answered(true)) && !is_to_be_taken_back(&answered(false)));
         assert!(is_to_be_taken_back(&Err(CommandError::not_known("no answer in time"))));
+    }
+
+    #[test]
+    fn the_end_is_told_though_the_order_could_not_be_taken_back() {
+        let (end, minute) = (told(Some(("b", 7)), DONE, "b leads"), Duration::from_secs(60));
+        assert_eq!(end.clone().and_its_order(None, minute), end);
+        let failure = CommandError::not_known("no answer came; try again");
+        let said = "b leads; the order may stand, and lapses 1m after it was given, because no answer came".to_owned();
+        assert_eq!(end.clone().and_its_order(Some(failure), minute), Told { said, ..end });
     }
 
     #[test]

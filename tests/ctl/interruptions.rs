@@ -218,6 +218,46 @@ fn where_no_answer_to_an_order_comes_it_is_said_that_it_may_stand_and_how_to_loo
     assert_eq!(String::from_utf8_lossy(&output.stderr), format!("zk-leaderctl: the waiting ended; {disabled}"));
 }
 
+/// The leader may move though the answer is lost. Only who waits for room tells it to go.
+#[test]
+fn a_handover_to_which_no_answer_comes_is_said_to_stand_perhaps_and_that_to_one_host_is_taken_back() {
+    let (election, link) = (election(), link());
+    let _hosts = two(&election);
+    let (name, control) = (&election.name, election.path("control"));
+    let writes = [request::CREATE, request::SET_DATA, request::MULTI, request::CREATE2];
+    let handover = |to: &[&str]| {
+        let words = [&["handover", name, "--connect-timeout", "2s"], to].concat();
+        ctl_at(&link.connect_string(), &words, &[])
+    };
+    link.drop_next_reply_to(&writes);
+    let said = handover(&["--to", "b"]);
+    assert!(said.code == 2 && said.error.ends_with("; the order was taken back, and a leads on\n"), "{said:?}");
+    assert!(!said.error.contains("try again") && !election.admin.read(&control).contains("handover"), "{said:?}");
+    let may_make_room = format!(
+        "a was not told to stop, and leads on; the others may make room for b until 1m after the order was given; \
+         zk-leaderctl handover {name} --to b gives it again\n"
+    );
+    let may_stand = format!(
+        "the handover may stand, and lapses 1m after it was given; zk-leaderctl status {name} tells what becomes of it\n"
+    );
+    link.hold_replies_from(&writes);
+    let asked = link.forwarded().len();
+    let order = orders(&link.connect_string(), &["handover", name, "--to", "b", "--connect-timeout", "60s"]);
+    wait::until("it has given the order", || link.forwarded().iter().skip(asked).any(|it| writes.contains(it)));
+    kill(Pid::from_raw(order.id().cast_signed()), Signal::SIGINT).unwrap();
+    let output = order.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), format!("zk-leaderctl: the waiting ended; {may_make_room}"));
+    link.heal();
+    for (to, end) in [(&["--to", "b"][..], &may_make_room), (&[], &may_stand)] {
+        link.hold_replies_from(&writes);
+        let said = handover(to);
+        link.heal();
+        assert!(said.code == 2 && said.error.ends_with(&format!("; {end}")), "{said:?}");
+        assert!(!said.error.contains("try again"), "it may move the leader twice: {said:?}");
+    }
+    assert_eq!(election.diary.until_started(2).id, "b", "it moves");
+}
+
 #[test]
 fn who_waits_for_the_next_leader_goes_on_at_another_server_and_is_told_that_the_election_stays_enabled() {
     let (election, link) = (election(), link());

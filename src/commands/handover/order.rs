@@ -17,19 +17,45 @@ use crate::zookeeper::schema::control::{Handover, Orders, remedy};
 pub(super) async fn give(
     context: &CommandContext<'_>,
     election: &ElectionView,
-    order: &Handover,
+    (old, order): (&str, &Handover),
+    within: Duration,
 ) -> Result<(), CommandError> {
-    let mut replaced = None;
-    change(context, election, None, |orders| {
+    let standing = |is_certain: bool| match &order.to {
+        Some(to) => stands_without_us(if is_certain { "make" } else { "may make" }, &election.base, old, to, within),
+        None => stands(if is_certain { "stands" } else { "may stand" }, &election.base, within),
+    };
+    let (may_stand, mut replaced) = (standing(false), None);
+    let given = change(context, election, Some(&may_stand), |orders| {
         let present = orders.in_force(clock::time_of_day()).handover;
         replaced = present.filter(|present| present.token == order.token);
         orders.handover = Some(order.clone());
     })
-    .await?;
+    .await;
+    if let Err(failure) = given {
+        return Err(unanswered(context, (old, order), &may_stand, failure).await);
+    }
+    context.stands(standing(true));
     if let Some(replaced) = replaced {
         Progress::new(context.output.format).tell(&format!("this replaces {}", replaced.ordered()));
     }
     Ok(())
+}
+
+/// Nobody tells the leader to stop once there is room, so the order is taken back if it stands. One that is not found may come yet.
+async fn unanswered(
+    context: &CommandContext<'_>,
+    (old, order): (&str, &Handover),
+    may_stand: &str,
+    failure: CommandError,
+) -> CommandError {
+    let Some(why) = failure.sentence.strip_suffix(may_stand).filter(|_| !order.stop) else { return failure };
+    context.stands(may_stand);
+    let is_taken_back = take_back(context, order).await;
+    context.standing.take();
+    if !matches!(is_taken_back, Ok(true)) {
+        return failure;
+    }
+    CommandError { sentence: format!("{why}the order was taken back, and {old} leads on"), ..failure }
 }
 
 /// There is room: the leader is told to stop. `false`: the order is gone.
@@ -44,10 +70,13 @@ pub(super) async fn begun(
     Ok(is_ours.get())
 }
 
-/// Another operator's order stays.
-pub(super) async fn take_back(context: &CommandContext<'_>, order: &Handover) -> Result<(), CommandError> {
-    let (patience, mut progress) = (Patience::new(context.asked.limit), Progress::new(context.output.format));
-    changed(context, &patience, &mut progress, |orders| withdraw(orders, order)).await
+/// Another operator's order stays. Whether ours was there. A server that hangs takes one limit, and the next one has another.
+pub(super) async fn take_back(context: &CommandContext<'_>, order: &Handover) -> Result<bool, CommandError> {
+    let (patience, mut progress) = (Patience::new(context.asked.limit * 2), Progress::new(context.output.format));
+    let was_there = Cell::new(false);
+    changed(context, &patience, &mut progress, |orders| was_there.set(withdraw(orders, order) || was_there.get()))
+        .await?;
+    Ok(was_there.get())
 }
 
 /// Changes the orders over whatever session there is: done twice, it is the same.
@@ -64,8 +93,8 @@ async fn changed(
     .await
 }
 
-fn withdraw(orders: &mut Orders, ours: &Handover) {
-    orders.handover.take_if(|present| present.order == ours.order);
+fn withdraw(orders: &mut Orders, ours: &Handover) -> bool {
+    orders.handover.take_if(|present| present.order == ours.order).is_some()
 }
 
 /// Another operator's order waits for its own room.
@@ -87,16 +116,16 @@ pub(super) fn gone_meanwhile(election: &ElectionView, order: &Handover) -> Optio
 }
 
 /// If the waiting ends now: the leader was told to stop.
-pub(super) fn stands(base: &str, within: Duration) -> String {
+pub(super) fn stands(how: &str, base: &str, within: Duration) -> String {
     let (length, status) = (words::length(within), remedy::about_election("status", base));
-    format!("the handover stands, and lapses {length} after it was given; {status} tells what becomes of it")
+    format!("the handover {how}, and lapses {length} after it was given; {status} tells what becomes of it")
 }
 
 /// If the waiting ends now: nobody tells the leader to stop when there is room.
-pub(super) fn stands_without_us(base: &str, old: &str, to: &str, within: Duration) -> String {
+fn stands_without_us(make: &str, base: &str, old: &str, to: &str, within: Duration) -> String {
     let (length, again) = (words::length(within), remedy::about_election("handover", base));
     format!(
-        "{old} was not told to stop, and leads on; the others make room for {to} until {length} after the order was given; \
+        "{old} was not told to stop, and leads on; the others {make} room for {to} until {length} after the order was given; \
          {again} --to {} gives it again",
         remedy::word(to)
     )
@@ -111,15 +140,14 @@ mod tests {
         let (ours, other) = (Handover { order: "1".into(), ..Handover::default() }, "2".to_owned());
         let mut orders = Orders { handover: Some(ours.clone()), ..Orders::default() };
         assert!(begin(&mut orders, &ours) && orders.handover.as_ref().is_some_and(|present| present.stop));
-        withdraw(&mut orders, &ours);
-        assert!(orders.handover.is_none() && !begin(&mut orders, &ours));
+        assert!(withdraw(&mut orders, &ours) && orders.handover.is_none() && !begin(&mut orders, &ours));
         for stop in [false, true] {
             let order = other.clone();
             let theirs =
                 Orders { handover: Some(Handover { order, stop, ..Handover::default() }), ..Orders::default() };
             let mut orders = theirs.clone();
             assert!(!begin(&mut orders, &ours));
-            withdraw(&mut orders, &ours);
+            assert!(!withdraw(&mut orders, &ours));
             assert_eq!(orders, theirs);
         }
     }
