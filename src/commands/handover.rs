@@ -213,11 +213,12 @@ fn elected(old: &str, new: (&str, i64), phase: Option<&str>) -> Told {
 }
 
 fn elected_in_words(old: &str, (id, token): (&str, i64), phase: Option<&str>) -> (u8, String) {
-    let phase = phase.unwrap_or("preparing");
+    let is = phase.map_or_else(String::new, |phase| format!("; it is {phase}"));
     if id == old {
-        return (NOT_DONE, format!("nobody else took over: {old} is elected again, token {token}; it is {phase}"));
+        return (NOT_DONE, format!("nobody else took over: {old} is elected again, token {token}{is}"));
     }
-    (DONE, format!("{id} is elected, token {token}; it is {phase}, and its command does not run yet"))
+    let runs = if phase.is_some() { ", and its command does not run yet" } else { "" };
+    (DONE, format!("{id} is elected, token {token}{is}{runs}"))
 }
 
 /// The state of a handover that did not end in time.
@@ -490,15 +491,14 @@ mod tests {
 
     #[test]
     fn whoever_is_elected_and_still_prepares_is_not_said_to_lead() {
-        for phase in [None, Some("preparing"), Some("waiting")] {
-            let (status, sentence) = elected_in_words("a", ("b", 7), phase);
-            assert!(status == DONE && sentence.starts_with("b is elected, token 7; it is "), "{sentence}");
-            assert!(!sentence.contains("leads"), "{sentence}");
-            let (status, sentence) = elected_in_words("a", ("a", 7), phase);
-            assert!(
-                status == NOT_DONE && sentence.starts_with("nobody else took over: a is elected again"),
-                "{sentence}"
-            );
+        for phase in ["preparing", "waiting"] {
+            let said = format!("b is elected, token 7; it is {phase}, and its command does not run yet");
+            assert_eq!(elected_in_words("a", ("b", 7), Some(phase)), (DONE, said));
+            let said = format!("nobody else took over: a is elected again, token 7; it is {phase}");
+            assert_eq!(elected_in_words("a", ("a", 7), Some(phase)), (NOT_DONE, said));
         }
+        let unsaid = |id| elected_in_words("a", (id, 7), None);
+        assert_eq!(unsaid("b"), (DONE, "b is elected, token 7".to_owned()), "its command may run already");
+        assert_eq!(unsaid("a"), (NOT_DONE, "nobody else took over: a is elected again, token 7".to_owned()));
     }
 }
