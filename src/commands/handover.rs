@@ -305,6 +305,10 @@ fn may_take_over(election: &ElectionView, leader: &Leader, to: Option<&str>) -> 
         let what = format!("{to} cannot be chosen: contenders of other libraries make no room");
         return Err(format!("{what}; leave --to out, and the next in line takes over"));
     }
+    if let Some(to) = to.filter(|_| contenders::has_no_line(election)) {
+        let what = format!("{to} cannot be chosen: with --recipe single there is no line");
+        return Err(format!("{what}; leave --to out, and one of the others takes over"));
+    }
     match to {
         None if others().any(|contender| contender.why_not.is_empty()) => Ok(()),
         None if others().next().is_none() => Err("nobody else is there to take over".to_owned()),

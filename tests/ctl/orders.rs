@@ -654,6 +654,29 @@ fn a_handover_is_refused_with_the_reason_where_nobody_could_take_over() {
     assert_eq!(election.diary.starts().len(), 1);
 }
 
+/// Only the leader has a candidate.
+#[test]
+fn without_a_line_the_others_may_lead_and_one_of_them_takes_over() {
+    let election = election();
+    let single = |id| election.host(id).option("--recipe", "single").option("--on-loss", "rejoin").spawn();
+    let _first = single("a");
+    election.diary.until_started(1);
+    let _second = single("b");
+    let second = || ctl(&["status", &election.name, "--json"]).json()["contenders"][1].clone();
+    wait::until("it has said who it is", || second()["id"] == "b");
+    let found = wait::held_within(wait::LIMIT, || second()["eligible"] == true);
+    assert!(found, "b may be elected: {}", second());
+    let said = ctl(&["handover", &election.name, "--to", "b"]);
+    assert!(
+        said.code == 1 && said.output.contains("with --recipe single there is no line; leave --to out"),
+        "{said:?}"
+    );
+    let said = ctl(&["handover", &election.name, "--wait"]);
+    assert!(said.code == 0 && said.output.contains("b leads, token "), "{said:?}");
+    assert_eq!(election.diary.until_started(2).id, "b");
+    election.diary.assert_no_overlap();
+}
+
 #[test]
 fn a_handover_between_several_leaders_is_refused_with_what_moves_one() {
     let election = election();

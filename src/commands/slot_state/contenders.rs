@@ -1,8 +1,10 @@
 //! The contenders at one look, with their places and phases.
 
 use super::{is_of, leader, overdue};
+use crate::core::settings::Recipe;
 use crate::zookeeper::admin::view::{Candidate, ElectionView};
 use crate::zookeeper::schema::member::Member;
+use crate::zookeeper::schema::recipe;
 
 /// One contender: in line, or known only as a member.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -26,6 +28,7 @@ pub(in crate::commands) fn contenders(election: &ElectionView) -> Vec<Contender>
     let holders: Vec<_> = election.slots.iter().filter_map(|slot| leader(slot, election)).collect();
     let leads = |id: &str| holders.iter().any(|holder| holder.id == id);
     let overdue: Vec<_> = election.slots.iter().filter_map(|slot| overdue(slot, election)).collect();
+    let has_no_line = has_no_line(election);
     let is_overdue = |member: &Member| overdue.iter().any(|holder| is_of(member, holder));
     let contender = |at: Option<(usize, &Candidate)>, id: &str, member: Option<&Member>, leads: bool| {
         let (place, candidate) = at.unzip();
@@ -36,7 +39,7 @@ pub(in crate::commands) fn contenders(election: &ElectionView) -> Vec<Contender>
         let is_overdue = member.is_some_and(is_overdue);
         if is_overdue {
             why_not.push(OVERDUE.to_owned());
-        } else if candidate.is_none() && why_not.is_empty() {
+        } else if candidate.is_none() && why_not.is_empty() && !(has_no_line && member.is_some_and(|it| it.eligible)) {
             why_not.push("not in line".to_owned());
         }
         let outlives_its_term = member.is_some_and(|member| outlives_its_term(member, election));
@@ -51,6 +54,12 @@ pub(in crate::commands) fn contenders(election: &ElectionView) -> Vec<Contender>
     });
     let beside = election.members.iter().filter(|(id, _)| !election.line.iter().any(|candidate| candidate.id == **id));
     in_line.chain(beside.map(|(id, (member, _))| contender(None, id, Some(member), leads(id)))).collect()
+}
+
+/// Whether only its leader has a candidate: any of the others may be the next one.
+pub(in crate::commands) fn has_no_line(election: &ElectionView) -> bool {
+    let mut recipes = election.slots.iter().filter_map(|slot| slot.lease.as_ref()?.0.recipe.as_deref());
+    recipes.any(|name| recipe::meaning(name) == Some(Recipe::Single))
 }
 
 /// The id of the participant with this id or, if there is none, of the only one on this host; else the text itself.
