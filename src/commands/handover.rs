@@ -44,6 +44,8 @@ enum No {
 enum HandoverState {
     /// The command of another one, or of the same again, runs in a later term.
     Led { id: String, token: i64 },
+    /// A contender of another library leads, by its place; it has no token.
+    Foreign { id: String },
     /// A later term has begun, and something must come before the command: a wait, a fence command, `--before-start`.
     Preparing {
         id: String,
@@ -177,6 +179,7 @@ async fn follow(
 fn end(state: &HandoverState, (old, order): (&str, &Handover), wait: bool, passed: Duration) -> Option<End> {
     match state {
         HandoverState::Led { id, token } => Some((led((old, order), (id, *token), passed), true)),
+        HandoverState::Foreign { id } => Some((told_foreign(id), true)),
         HandoverState::Preparing { id, token, phase } if !wait => {
             Some((elected(old, (id, *token), phase.as_deref()), true))
         }
@@ -190,7 +193,7 @@ fn end(state: &HandoverState, (old, order): (&str, &Handover), wait: bool, passe
 
 fn tell(state: &HandoverState, old: &str, progress: &mut Progress) {
     match state {
-        HandoverState::Led { .. } => {}
+        HandoverState::Led { .. } | HandoverState::Foreign { .. } => {}
         HandoverState::Leading { phase } if slot_state::runs(Some(phase)) => {}
         HandoverState::Preparing { id, phase, .. } => tell_elected(progress, id, phase.as_deref()),
         HandoverState::Leading { phase } => progress.tell(&format!("{old} is {phase}")),
@@ -207,18 +210,14 @@ fn tell_elected(progress: &mut Progress, id: &str, phase: Option<&str>) {
 }
 
 /// Another term has begun, and nobody waits for its command.
-fn elected(old: &str, new: (&str, i64), phase: Option<&str>) -> Told {
-    let (status, sentence) = elected_in_words(old, new, phase);
-    told(Some(new), status, &sentence)
-}
-
-fn elected_in_words(old: &str, (id, token): (&str, i64), phase: Option<&str>) -> (u8, String) {
+fn elected(old: &str, (id, token): (&str, i64), phase: Option<&str>) -> Told {
     let is = phase.map_or_else(String::new, |phase| format!("; it is {phase}"));
     if id == old {
-        return (NOT_DONE, format!("nobody else took over: {old} is elected again, token {token}{is}"));
+        let said = format!("nobody else took over: {old} is elected again, token {token}{is}");
+        return told(Some((id, token)), NOT_DONE, &said);
     }
     let runs = if phase.is_some() { ", and its command does not run yet" } else { "" };
-    (DONE, format!("{id} is elected, token {token}{is}{runs}"))
+    told(Some((id, token)), DONE, &format!("{id} is elected, token {token}{is}{runs}"))
 }
 
 /// The state of a handover that did not end in time.
@@ -237,7 +236,7 @@ fn unfinished(state: &HandoverState, old: &str, within: Duration) -> No {
             return No::Unknown { said: format!("who leads after {length} is not known: {why}"), reason: *reason };
         }
         HandoverState::Nobody { why } => format!("nobody leads after {length}: {why}"),
-        HandoverState::Led { .. } => format!("nobody leads after {length}"),
+        HandoverState::Led { .. } | HandoverState::Foreign { .. } => format!("nobody leads after {length}"),
     })
 }
 
@@ -347,7 +346,7 @@ fn handover_state(election: &ElectionView, leader: &Leader) -> HandoverState {
         }
         SlotState::Led { phase, .. } => HandoverState::Leading { phase },
         SlotState::Waiting { .. } => HandoverState::Leading { phase: "waiting".to_owned() },
-        SlotState::Foreign { id } => HandoverState::Led { id, token: 0 },
+        SlotState::Foreign { id } => HandoverState::Foreign { id },
         SlotState::Overdue { holder, .. } => {
             HandoverState::NotOver { why: format!("the lease of {} is overdue", holder.id) }
         }
@@ -360,10 +359,10 @@ fn handover_state(election: &ElectionView, leader: &Leader) -> HandoverState {
     }
 }
 
-/// What is told at the end, with the leader and its token.
+/// What is told at the end, with the leader and its token, which one of another library has not.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Told {
-    leader: Option<(String, i64)>,
+    leader: Option<(String, Option<i64>)>,
     status: u8,
     said: String,
     /// Why it is not known who leads.
@@ -395,8 +394,13 @@ impl Told {
 }
 
 fn told(leader: Option<(&str, i64)>, status: u8, said: &str) -> Told {
-    let leader = leader.map(|(id, token)| (id.to_owned(), token));
+    let leader = leader.map(|(id, token)| (id.to_owned(), Some(token)));
     Told { leader, status, said: said.to_owned(), reason: None }
+}
+
+fn told_foreign(id: &str) -> Told {
+    let said = format!("{id} leads, a contender of another library");
+    Told { leader: Some((id.to_owned(), None)), ..told(None, DONE, &said) }
 }
 
 fn told_no(leader: Option<(&str, i64)>, no: &No) -> Told {
@@ -495,14 +499,17 @@ mod tests {
 
     #[test]
     fn whoever_is_elected_and_still_prepares_is_not_said_to_lead() {
+        let elected = |id, phase| {
+            let told = elected("a", (id, 7), phase);
+            (told.status, told.said)
+        };
         for phase in ["preparing", "waiting"] {
             let said = format!("b is elected, token 7; it is {phase}, and its command does not run yet");
-            assert_eq!(elected_in_words("a", ("b", 7), Some(phase)), (DONE, said));
+            assert_eq!(elected("b", Some(phase)), (DONE, said));
             let said = format!("nobody else took over: a is elected again, token 7; it is {phase}");
-            assert_eq!(elected_in_words("a", ("a", 7), Some(phase)), (NOT_DONE, said));
+            assert_eq!(elected("a", Some(phase)), (NOT_DONE, said));
         }
-        let unsaid = |id| elected_in_words("a", (id, 7), None);
-        assert_eq!(unsaid("b"), (DONE, "b is elected, token 7".to_owned()), "its command may run already");
-        assert_eq!(unsaid("a"), (NOT_DONE, "nobody else took over: a is elected again, token 7".to_owned()));
+        assert_eq!(elected("b", None), (DONE, "b is elected, token 7".to_owned()), "its command may run already");
+        assert_eq!(elected("a", None), (NOT_DONE, "nobody else took over: a is elected again, token 7".to_owned()));
     }
 }

@@ -241,6 +241,8 @@ fn a_contender_of_another_library_is_shown_as_what_it_is() {
     wait::until("all stand in line", || status().code != 2 && in_line());
     let said = status();
     assert_eq!((said.code, &said.json()["slots"][0]["leader"]["id"]), (0, &"kz".into()), "{said:?}");
+    let leads: Vec<_> = (0..3).map(|at| said.json()["contenders"][at]["leads"].clone()).collect();
+    assert_eq!(leads, [true, false, false], "{said:?}");
     let shown = ctl(&["status", &election.name]).output;
     assert!(shown.contains("kz, a contender of another library"), "{shown}");
     let list = ctl(&["list", "-o", "plain"]).output;
@@ -256,4 +258,9 @@ fn a_contender_of_another_library_is_shown_as_what_it_is() {
     election.diary.until_started(1);
     wait::until("ours leads", || status().json()["slots"][0]["leader"]["id"] == "ours");
     assert!(ctl(&["handover", &election.name, "--to", "x"]).output.contains("leave --to out"));
+    election.admin.create_sequential(&format!("{directory}/7a0e5a831836450cb1a56c741e990fd8__lock__"), "next");
+    let said = ctl(&["handover", &election.name, "--wait", "--json"]);
+    let leader = (&said.json()["leader"], &said.json()["token"], &said.json()["said"]);
+    let sentence = "next leads, a contender of another library";
+    assert_eq!((said.code, leader), (0, (&"next".into(), &serde_json::Value::Null, &sentence.into())), "{said:?}");
 }

@@ -1,6 +1,6 @@
 //! The contenders at one look, with their places and phases.
 
-use super::{is_of, leader, overdue};
+use super::{foreign, is_of, leader, overdue};
 use crate::core::settings::Recipe;
 use crate::zookeeper::admin::view::{Candidate, ElectionView};
 use crate::zookeeper::schema::member::Member;
@@ -28,7 +28,7 @@ pub(in crate::commands) fn contenders(election: &ElectionView) -> Vec<Contender>
     let holders: Vec<_> = election.slots.iter().filter_map(|slot| leader(slot, election)).collect();
     let leads = |id: &str| holders.iter().any(|holder| holder.id == id);
     let overdue: Vec<_> = election.slots.iter().filter_map(|slot| overdue(slot, election)).collect();
-    let has_no_line = has_no_line(election);
+    let (has_no_line, is_foreign) = (has_no_line(election), foreign(election).is_some());
     let is_overdue = |member: &Member| overdue.iter().any(|holder| is_of(member, holder));
     let contender = |at: Option<(usize, &Candidate)>, id: &str, member: Option<&Member>, leads: bool| {
         let (place, candidate) = at.unzip();
@@ -50,7 +50,8 @@ pub(in crate::commands) fn contenders(election: &ElectionView) -> Vec<Contender>
         let id = &candidate.id;
         let double = election.line.iter().take(index).any(|other| other.id == *id);
         let member = election.members.get(id).map(|(member, _)| member);
-        contender(Some((index + 1, candidate)), id, member, leads(id) && !double)
+        let leads = if is_foreign { index == 0 } else { leads(id) && !double };
+        contender(Some((index + 1, candidate)), id, member, leads)
     });
     let beside = election.members.iter().filter(|(id, _)| !election.line.iter().any(|candidate| candidate.id == **id));
     in_line.chain(beside.map(|(id, (member, _))| contender(None, id, Some(member), leads(id)))).collect()
