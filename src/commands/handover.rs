@@ -306,7 +306,7 @@ fn may_take_over(election: &ElectionView, leader: &Leader, to: Option<&str>) -> 
     }
     if let Some(to) = to.filter(|_| contenders::has_no_line(election)) {
         let what = format!("{to} cannot be chosen: with --recipe single there is no line");
-        return Err(format!("{what}; leave --to out, and one of the others takes over"));
+        return Err(format!("{what}; leave --to out, and whoever is first takes over"));
     }
     match to {
         None if others().any(|contender| contender.why_not.is_empty()) => Ok(()),
