@@ -22,12 +22,28 @@ pub(super) struct CommandGuard {
     orders: Vec<Order>,
     /// The next guard, and the guards of auxiliary commands, which are not orphans of the command.
     spared: Vec<Process>,
-    /// How often survivors of SIGKILL were reported; the guard does it every five seconds, the first time sooner.
-    stuck_reports: u32,
+    stuck_reports: StuckReports,
 }
+
+/// How often survivors of SIGKILL were reported of this tree; the guard does it every five seconds, the first time sooner.
+#[derive(Default)]
+struct StuckReports(u32);
 
 /// Once a minute.
 const STUCK_REPORTS_PER_LINE: u32 = 12;
+
+impl StuckReports {
+    /// Whether the log tells of this report: of each tree the first one, and then one in a minute.
+    fn is_told(&mut self, report: Report) -> bool {
+        let before = self.0;
+        match report {
+            Report::Stuck { .. } => self.0 = before.wrapping_add(1),
+            Report::Taken { .. } | Report::TreeEnded { .. } => self.0 = 0,
+            Report::Started { .. } | Report::Stopping { .. } | Report::CommandEnded { .. } => {}
+        }
+        matches!(report, Report::Stuck { .. }) && before % STUCK_REPORTS_PER_LINE == 0
+    }
+}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -47,7 +63,14 @@ impl CommandGuard {
     pub fn new((guard, next): (Guard, Option<Guard>), spared: &[i32]) -> io::Result<Self> {
         let of_next = next.as_ref().map(Guard::pids).unwrap_or_default();
         let spared = known(&[spared, &of_next].concat())?;
-        Ok(Self { guard, next, state: State::Alive, orders: Vec::new(), spared, stuck_reports: 0 })
+        Ok(Self {
+            guard,
+            next,
+            state: State::Alive,
+            orders: Vec::new(),
+            spared,
+            stuck_reports: StuckReports::default(),
+        })
     }
 
     /// Does not wait.
@@ -153,6 +176,7 @@ impl CommandGuard {
     }
 
     fn log(&mut self, report: Report) {
+        let is_told = self.stuck_reports.is_told(report);
         match report {
             Report::Taken { .. } => tracing::debug!("Guard takes the order to start"),
             Report::Started { pid, .. } => tracing::info!(pid, "Command started"),
@@ -161,12 +185,8 @@ impl CommandGuard {
             }
             Report::CommandEnded { status, .. } => tracing::info!("{}", words::ending(status)),
             Report::Stopping { .. } => tracing::debug!("Guard sent the stop signal by itself"),
-            Report::Stuck { survivors, .. } => {
-                if self.stuck_reports % STUCK_REPORTS_PER_LINE == 0 {
-                    log_stuck(survivors);
-                }
-                self.stuck_reports = self.stuck_reports.wrapping_add(1);
-            }
+            Report::Stuck { survivors, .. } if is_told => log_stuck(survivors),
+            Report::Stuck { survivors, .. } => tracing::debug!(survivors, "Processes survive SIGKILL"),
             Report::TreeEnded { cause, .. } => tracing::debug!(?cause, "Tree ended"),
         }
     }
@@ -198,4 +218,22 @@ fn log_stuck(survivors: u32) {
         "Processes of the command survive SIGKILL (in uninterruptible sleep, of another user, or held by a debugger?), so the lease is not \
          released; when it has run out, another host starts the command, and these may still write: end them as root, or fence this host"
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::guard_messages::{Cause, RunId};
+
+    #[test]
+    fn of_each_tree_that_survives_sigkill_the_first_report_is_told_and_then_one_in_a_minute() {
+        let run = RunId(1);
+        let ended = Report::TreeEnded { run, status: ChildStatus::Signaled(9), cause: Cause::Ordered };
+        let mut reports = StuckReports::default();
+        for begun_or_ended in [Report::Taken { run }, Report::Taken { run }, ended] {
+            assert!(!reports.is_told(begun_or_ended));
+            let told: Vec<_> = (0..14).filter(|_| reports.is_told(Report::Stuck { run, survivors: 1 })).collect();
+            assert_eq!(told, [0, 12], "after {begun_or_ended:?}");
+        }
+    }
 }
