@@ -40,6 +40,9 @@ pub(super) struct Standing {
     /// The versions of record and term on which a take-over was last refused.
     #[serde(default)]
     pub(super) refused_on: Option<(i32, i32)>,
+    /// The slot of that record; `None`: the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) refused_in: Option<Slot>,
     /// When the record may be claimed, which is not claimed before the wait is over.
     #[serde(default)]
     pub(super) claim_at: Option<Timestamp>,

@@ -2,6 +2,7 @@
 
 use crate::core::action::Action;
 use crate::core::event::{Denial, Request};
+use crate::core::guard_messages::Slot;
 use crate::core::machine::Machine;
 use crate::core::machine::phase::Phase;
 use crate::core::time::Now;
@@ -25,7 +26,10 @@ impl Machine {
     /// find back by itself. Another one is asked, later, because it may be as far behind.
     fn claim_refused(&mut self, now: Now) {
         let shown = self.standing.view.map(|view| (view.record.version, view.term_version));
-        if std::mem::replace(&mut self.standing.refused_on, shown) == shown {
+        let slot = self.standing.view.map(|view| view.record.slot).filter(|slot| *slot != Slot::default());
+        let before = std::mem::replace(&mut self.standing.refused_on, shown);
+        let slot_before = std::mem::replace(&mut self.standing.refused_in, slot);
+        if (before, slot_before) == (shown, slot) {
             self.standing.retry_at = Some(self.backoff.retry_at(now.lease));
             self.actions.push(Action::LeaveServer);
         } else {
