@@ -38,6 +38,8 @@ const ORDER_LATEST: Duration = Duration::from_millis(250);
 /// How often survivors of SIGKILL are reported.
 const STUCK_REPORT_EVERY: Duration = Duration::from_secs(5);
 /// The first time half of the lease before it is over, because then another host starts, but not sooner than this: they may just be slow.
+/// What a command leaves behind that has ended by itself is killed under a lease that is renewed: it has those five seconds, unless
+/// the lease runs out.
 const STUCK_REPORT_SOONEST: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -114,6 +116,8 @@ enum Phase {
     },
     Killing {
         next_stuck_report_at: Timestamp,
+        /// Already then if the lease, which is renewed until then, is not renewed any more. A renewal moves this.
+        or_at: Timestamp,
     },
 }
 
@@ -167,7 +171,7 @@ impl Policy {
             Phase::Running => life.deadlines.stop_at.min(life.deadlines.kill_at),
             Phase::Stopping { by, .. } => by.min(life.deadlines.kill_at),
             Phase::Ended { until } => until.min(life.deadlines.kill_at),
-            Phase::Killing { next_stuck_report_at } => next_stuck_report_at,
+            Phase::Killing { next_stuck_report_at, or_at } => next_stuck_report_at.min(or_at),
         })
     }
 
@@ -204,8 +208,9 @@ impl Policy {
                 life.kill(now, Cause::Deadline, steps);
             }
             Phase::Ended { until } if now >= until.min(life.deadlines.kill_at) => life.kill(now, Cause::ItsOwn, steps),
-            Phase::Killing { next_stuck_report_at } if now >= next_stuck_report_at => {
-                life.phase = Phase::Killing { next_stuck_report_at: now.after(STUCK_REPORT_EVERY) };
+            Phase::Killing { next_stuck_report_at, or_at } if now >= next_stuck_report_at.min(or_at) => {
+                let next_stuck_report_at = now.after(STUCK_REPORT_EVERY);
+                life.phase = Phase::Killing { next_stuck_report_at, or_at: Timestamp::NEVER };
                 steps.push(GuardAction::Report(Report::Stuck { run: life.run, survivors: life.survivors }));
             }
             Phase::Running | Phase::Stopping { .. } | Phase::Ended { .. } | Phase::Killing { .. } => {}
@@ -258,6 +263,10 @@ impl Policy {
         match (order, life.phase) {
             (Order::Extend { deadlines, .. }, Phase::Running | Phase::Stopping { lapsed: false, .. }) => {
                 life.extend(now, deadlines);
+            }
+            // Nothing but when survivors are reported: the kill goes on.
+            (Order::Extend { deadlines, .. }, Phase::Killing { next_stuck_report_at, or_at }) => {
+                life.phase = Phase::Killing { next_stuck_report_at, or_at: or_at.max(deadlines.stop_at) };
             }
             (Order::Stop { by, .. }, _) => life.stop_as_ordered(now, by, steps),
             (Order::Kill { .. }, Phase::Running | Phase::Stopping { .. } | Phase::Ended { .. }) => {
@@ -411,9 +420,14 @@ impl Life {
     fn kill(&mut self, now: Timestamp, cause: Cause, steps: &mut GuardActions) {
         self.cause.get_or_insert(cause);
         if !matches!(self.phase, Phase::Killing { .. }) {
-            let half = now.until(self.deadlines.kill_at) / 2;
-            let first = half.clamp(STUCK_REPORT_SOONEST, STUCK_REPORT_EVERY);
-            self.phase = Phase::Killing { next_stuck_report_at: now.after(first) };
+            let Deadlines { stop_at, kill_at } = self.deadlines;
+            let half = (now.until(kill_at) / 2).clamp(STUCK_REPORT_SOONEST, STUCK_REPORT_EVERY);
+            let (first, or_at) = if self.cause == Some(Cause::ItsOwn) {
+                (STUCK_REPORT_EVERY, stop_at.max(now.after(STUCK_REPORT_SOONEST)))
+            } else {
+                (half, Timestamp::NEVER)
+            };
+            self.phase = Phase::Killing { next_stuck_report_at: now.after(first), or_at };
             steps.push(GuardAction::KillTree);
         }
     }

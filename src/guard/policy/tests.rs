@@ -392,6 +392,23 @@ fn survivors_of_sigkill_are_reported_before_a_short_lease_is_over() {
     }
 }
 
+/// The supervisor renews the lease meanwhile, and a report would end the term.
+#[test]
+fn what_an_ended_command_left_behind_has_five_seconds_to_die_while_the_lease_is_renewed() {
+    let ended = Input::CommandEnded(ChildStatus::Exited(0));
+    for (renewed, reported) in [(true, 6_500), (false, 3_000)] {
+        let mut guard = Guard::started();
+        assert!(guard.at(1_500, ended).contains(&GuardAction::KillTree));
+        if renewed {
+            assert_eq!(guard.extend(2_400, 5_000, 6_000), NOTHING);
+            assert_eq!(guard.extend(4_400, 7_000, 8_000), NOTHING);
+        }
+        assert_eq!(guard.tick(reported - 1), NOTHING, "renewed: {renewed}");
+        assert_eq!(guard.tick(reported), [report(Report::Stuck { run: RUN, survivors: 0 })], "renewed: {renewed}");
+        assert_eq!(guard.tick(reported + 4_999), NOTHING, "renewed: {renewed}");
+    }
+}
+
 #[test]
 fn the_guard_sleeps_in_slices_and_is_itself_killed_soon_after_kill_at() {
     let guard = Guard::started();
