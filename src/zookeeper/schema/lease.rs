@@ -6,7 +6,7 @@ pub(crate) mod pending_fences;
 use std::time::Duration;
 
 use crate::zookeeper::client::connection::Stat;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::core::action::Entry;
 use crate::core::event::{LastRun, Nonce, Record};
@@ -90,7 +90,7 @@ pub struct Lease {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unfenced: Vec<PendingFence>,
     /// How long after this write the command may live on promises. `None`: not at all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "number", skip_serializing_if = "Option::is_none")]
     pub vouch_ms: Option<u64>,
     /// Whose promises it needs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -118,7 +118,7 @@ pub(crate) struct Term {
     pub leader: Option<Holder>,
     lease_ms: u64,
     /// F of the leader. `None`: it does not live on promises.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "number", skip_serializing_if = "Option::is_none")]
     vouch_ms: Option<u64>,
 }
 
@@ -314,9 +314,9 @@ impl Lease {
         self.token.or_else(of_a_take_over).unwrap_or_default()
     }
 
-    /// A roster that cannot be read names nobody, so that whoever reads it waits for the limit.
+    /// Whatever else it says. A roster that cannot be read names nobody, so that whoever reads it waits for the limit.
     fn vouching(&self) -> Option<Vouching> {
-        let written = self.vouch_ms.filter(|_| self.is_held() && self.waiting_on.is_none())?;
+        let written = self.vouch_ms.filter(|_| self.is_held())?;
         let instances: Option<Roster> = self.roster.iter().map(|voucher| parse_instance(&voucher.instance)).collect();
         Some(Vouching { limit: limit(written), roster: instances.unwrap_or_default() })
     }
@@ -329,6 +329,11 @@ fn roster(roster: Roster, known: &Neighbourhood) -> Vec<Voucher> {
         Voucher { instance: instance_text(instance), id, address }
     };
     roster.iter().map(voucher).collect()
+}
+
+/// A limit that is there and is no number makes the whole unreadable: without it, the wait would be shorter.
+fn number<'de, D: Deserializer<'de>>(field: D) -> Result<Option<u64>, D::Error> {
+    u64::deserialize(field).map(Some)
 }
 
 fn limit(written_ms: u64) -> Duration {

@@ -37,7 +37,9 @@ pub(crate) fn instance_text(instance: u64) -> String {
 
 /// `None`: it is not of this form.
 pub(crate) fn parse_instance(text: &str) -> Option<u64> {
-    u64::from_str_radix(text, 16).ok().filter(|_| text.len() == 16)
+    // The number alone may have a sign.
+    let is_hex = text.len() == 16 && text.bytes().all(|digit| digit.is_ascii_hexdigit());
+    u64::from_str_radix(text, 16).ok().filter(|_| is_hex)
 }
 
 /// A process that can be asked directly.

@@ -174,6 +174,37 @@ fn a_record_on_promises_says_whom_it_needs_where_they_are_and_for_how_long() {
     assert!(!text.contains("vouch") && !text.contains("roster"), "{text}");
 }
 
+#[test]
+fn no_content_beside_a_limit_makes_the_wait_shorter() {
+    let limit = Duration::from_secs(600);
+    for beside in [
+        r#""waiting_on":0"#,
+        r#""waiting_on":-1"#,
+        r#""waiting_on":3"#,
+        r#""roster":[{"instance":"+00000000000000b"}]"#,
+        r#""roster":[{"instance":"000000000000000b"},{"instance":"c"}]"#,
+    ] {
+        let parsed = read(format!(r#"{{"v":1,"state":"held","lease_ms":5,"vouch_ms":600000,{beside}}}"#).as_bytes());
+        assert_eq!(parsed.record.vouching, Some(Vouching { limit, roster: Roster::EMPTY }), "{beside}");
+        assert_eq!(parsed.lease.unwrap().longest(), limit, "{beside}");
+    }
+}
+
+#[test]
+fn a_limit_that_is_no_number_makes_a_record_and_a_term_unreadable() {
+    for no_number in ["null", "-1", "1.5", r#""x""#] {
+        let text = format!(r#"{{"v":1,"state":"held","lease_ms":5,"vouch_ms":{no_number}}}"#);
+        assert!(read(text.as_bytes()).lease.is_err(), "{text}");
+        assert_eq!(longest_of_term(text.as_bytes()), None, "{text}");
+    }
+}
+
+#[test]
+fn a_limit_that_is_shorter_than_the_lease_makes_no_wait_shorter() {
+    let lease = read(br#"{"v":1,"state":"held","lease_ms":9,"vouch_ms":5}"#).lease.unwrap();
+    assert_eq!(lease.longest(), Duration::from_millis(9));
+}
+
 /// They compare the text with "at-most-one" and "at-least-one", byte by byte.
 #[test]
 fn older_versions_refuse_a_record_on_promises_and_newer_ones_take_it_for_at_most_one() {
