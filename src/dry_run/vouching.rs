@@ -1,15 +1,10 @@
 //! The rows about an outage that is lived through on promises.
 
-use std::time::Duration;
-
 use super::service::Rows;
 use crate::config::Config;
 use crate::core::lease::wait_for;
 use crate::core::time::Timestamp;
 use crate::observe::words::length;
-
-/// Half a second is what the impatient need to be elected.
-const ELECTION: Duration = Duration::from_millis(500);
 
 /// None without `--vouch`.
 pub fn rows(config: &Config) -> Rows {
@@ -18,6 +13,8 @@ pub fn rows(config: &Config) -> Rows {
     let ridden_out = timing.vouched_deadlines(Timestamp::NEVER, Timestamp::ZERO, limit).stop_at;
     let (usable, binds, reserve) = (timing.usable(), wait_for(timing.lease), timing.reserve);
     let silence = usable.saturating_sub(reserve).saturating_sub(timing.renewal_interval);
+    // The impatient wait for 2ρL longer than the leader lives, and that one ends 2G before.
+    let gap = reserve + 2 * binds.saturating_sub(timing.lease) + 2 * timing.slack;
     let alone = (config.session_timeout + 3 * timing.lease).saturating_sub(reserve);
     let server = config.servers.split(',').next().unwrap_or_default();
     let address = match vouch.address {
@@ -42,7 +39,7 @@ pub fn rows(config: &Config) -> Rows {
         ("a needed host is silent", format!("the command is stopped after {}", length(silence))),
         (
             "this host alone cut off",
-            format!("leads for up to {}, then the next one after {}", length(alone), length(reserve + ELECTION)),
+            format!("leads for up to {}, then the next one after {}", length(alone), length(gap)),
         ),
         (
             "all asked die with us",

@@ -54,6 +54,14 @@ fn a_trial_says_how_long_an_outage_is_ridden_out_on_promises() {
     golden("tests/golden/dry-run-vouched.txt", &String::from_utf8(output.stdout).unwrap());
 }
 
+/// 30 s of reserve, 2.4 s of drift and 0.2 s of slack.
+#[test]
+fn a_trial_says_how_long_nobody_leads_after_a_leader_that_alone_is_cut_off_whatever_its_lease() {
+    let output = run(&["--dry-run", "--session-timeout=120s", "-z", "h1,h2", "--vouch", "true"], &[]);
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(told.contains("then the next one after 32.6s"), "{told}");
+}
+
 #[test]
 fn man_and_completions_print_what_a_package_places() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
