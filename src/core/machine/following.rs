@@ -221,6 +221,8 @@ impl Machine {
             self.claim(now, view);
         } else if self.only_if_free() {
             self.leave(now, After::Exit(ExitReason::NotElected), Why::WaitOver);
+        } else if view.place == Place::First {
+            self.make_room(now, view.record);
         }
     }
 

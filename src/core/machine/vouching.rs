@@ -227,6 +227,14 @@ impl Machine {
         }
     }
 
+    /// Disabled, we claim nothing, also after the wait. But those who were asked promise on and on until they have been first.
+    pub(super) fn make_room(&mut self, now: Now, record: Record) {
+        let not_before = self.not_before(record);
+        if record.held && self.asks_others(record).is_some() && now.observer < not_before {
+            self.wait_in_turns(now, record, not_before);
+        }
+    }
+
     fn let_others_go_first(&mut self, now: Now, until: Timestamp) {
         self.vouching.away_until = until;
         self.begin_candidacy(Standing::default());
