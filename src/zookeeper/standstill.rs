@@ -26,6 +26,11 @@ impl Election {
         Past { instances, joined_ms: self.shared.first_joined_ms(), unwritten: self.publisher.unwritten() }
     }
 
+    /// The instances of all programs of this process that are remembered, newest first.
+    pub fn instances(&self) -> Vec<u64> {
+        self.shared.instances()
+    }
+
     /// Before the first session.
     pub fn recall(&self, past: Past) {
         let Past { instances, joined_ms, unwritten } = past;

@@ -58,6 +58,7 @@ impl Supervisor {
         let past = serde_json::to_string(&self.machine.past()).unwrap();
         let mut machine = Machine::new(*settings, moment(at));
         machine.recall(serde_json::from_str(&past).unwrap());
+        machine.know_earlier(vec![parse::EARLIER]);
         Self { machine, memory: Memory::default() }
     }
 

@@ -17,6 +17,8 @@ use zk_leader_run::core::vouching::{Question, Reply, Roster, Vouching, Word};
 use crate::harness::Memory;
 
 pub const INSTANCE: u64 = 7;
+/// Of an earlier program of the process.
+pub const EARLIER: u64 = 6;
 
 /// `name key=value word …`
 pub struct Phrase<'a> {
@@ -230,12 +232,13 @@ fn of_guard(said: &Phrase, memory: &Memory) -> Option<Event> {
     Some(Event::Guard(report))
 }
 
-/// `free`, `ours` (or `nonce=2`), `other`, `unknown`.
+/// `free`, `ours` (or `nonce=2`), `earlier`, `other`, `unknown`.
 fn record(said: &Phrase, memory: &Memory) -> Record {
     let owner = said.words.last().copied().unwrap_or_default();
     let version = said.number("record").unwrap_or(memory.version);
     let nonce = match owner {
         "ours" => Nonce { instance: INSTANCE, sending: said.number("nonce").unwrap_or(memory.sending) },
+        "earlier" => Nonce { instance: EARLIER, sending: 1 },
         "unknown" => Nonce::UNKNOWN,
         _ => Nonce { instance: 8, sending: 1 },
     };

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::Machine;
 use super::phase::{After, Phase};
 use crate::core::action::{Action, ExitReason, Why};
-use crate::core::event::Event;
+use crate::core::event::{Event, Nonce};
 use crate::core::guard_messages::ChildStatus;
 use crate::core::restart::History;
 use crate::core::settings::OnLoss;
@@ -105,6 +105,16 @@ impl Machine {
             rest_until: self.rest_until,
             stand_back_until: self.ineligibilities.stand_back_until,
         } = past;
+    }
+
+    /// Records of these instances were written by earlier programs of this process.
+    pub fn know_earlier(&mut self, instances: Vec<u64>) {
+        self.vouching.earlier = instances;
+    }
+
+    /// Whether this process has written the record with this nonce.
+    pub(super) fn has_written(&self, nonce: Nonce) -> bool {
+        nonce.instance == self.settings.instance || self.vouching.earlier.contains(&nonce.instance)
     }
 
     /// Not with a limit that a new start would forget.

@@ -46,6 +46,9 @@ pub(super) struct State {
     /// The timing of the session in which the last write was acknowledged; that session may be over.
     #[serde(skip)]
     tenure: Option<Timing>,
+    /// The instances of earlier programs of this process, which executed itself anew after standstills.
+    #[serde(skip)]
+    pub(super) earlier: Vec<u64>,
 }
 
 impl State {
@@ -190,10 +193,12 @@ impl Machine {
     }
 
     /// What the record says about vouching, if its holder needs no promise of ours. Under a record of our own that we do not
-    /// know any more, only we could have a tree.
+    /// know any more, only we could have a tree: whoever had one under a version before was waited for before that record was
+    /// sent. So it is with a record of an earlier program of this process. That program executed this one when its tree was
+    /// empty, and whoever promised it anything promised not to take over. We wait for a lease all the same.
     fn asks_others(&self, record: Record) -> Option<Vouching> {
         let own = self.settings.instance;
-        record.vouching.filter(|vouching| record.nonce.instance != own && !vouching.roster.names(own))
+        record.vouching.filter(|vouching| !self.has_written(record.nonce) && !vouching.roster.names(own))
     }
 
     /// The lease that may still run under the record, and since when we know that it was not renewed. A holder that lives on

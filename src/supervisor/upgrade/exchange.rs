@@ -123,6 +123,7 @@ pub async fn begin(
         let (mut machine, election) = (Machine::new(*settings, now), Election::new(ensemble, sender));
         machine.recall(memory.machine);
         election.recall(memory.election);
+        machine.know_earlier(election.instances());
         return Ok((machine, election));
     };
     let machine = Machine::take_up(settings, before.election.negotiated(), before.machine.clone());
@@ -130,5 +131,27 @@ pub async fn begin(
     let mut machine = machine.map_err(|misfit| io::Error::other(format!("{misfit:?}")))?;
     machine.resume_session(now);
     let ensemble = zookeeper::Settings { instance: machine.instance(), ..ensemble };
-    Ok((machine, Election::take_up(ensemble, sender, before.election.clone()).await?))
+    let election = Election::take_up(ensemble, sender, before.election.clone()).await?;
+    machine.know_earlier(election.instances());
+    Ok((machine, election))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{from_value, json};
+    use tokio::sync::mpsc::unbounded_channel;
+
+    use super::*;
+    use crate::zookeeper::testing::settings;
+
+    /// Else it waits for `--vouch-limit` behind its own record.
+    #[tokio::test]
+    async fn after_a_standstill_the_machine_knows_the_earlier_programs_of_its_process() {
+        let election = from_value(json!({ "instances": [6, 5], "joined_ms": null, "unwritten": [] })).unwrap();
+        let memory = Memory { election, ..Memory::default() };
+        let (machine, sender) = (Settings::default(), unbounded_channel().0);
+        let begun = Box::pin(begin(&machine, settings(), sender, None, memory)).await;
+        let told = format!("{:?}", begun.unwrap().0);
+        assert!(told.contains(", 6, 5]"), "{told}");
+    }
 }
