@@ -66,7 +66,11 @@ impl Counters {
         add("reconnects", "Times that it came back within the same session", &counters.reconnects);
         add("command_starts", "Starts of the command", &counters.starts);
         add("command_restarts", "Starts of the command after the first one of a term", &counters.restarts);
-        add("stuck_reports", "Reports that processes survive SIGKILL: the first within five seconds, then one every five seconds", &counters.stuck_reports);
+        add(
+            "stuck_reports",
+            "Reports that processes survive SIGKILL: the first within five seconds, then one every five seconds",
+            &counters.stuck_reports,
+        );
         let (transitions, renewals) = (counters.transitions.clone(), counters.renewals.clone());
         registry.register("transitions", "Changes of phase, by their reason", transitions);
         registry.register("renewals", "Renewals of the lease, by their outcome", renewals);
