@@ -78,14 +78,11 @@ pub trait Side {
     fn open(&mut self, client: usize, server: usize, hello: &Hello) -> Vec<Message>;
     fn ask(&mut self, client: usize, request: &Request) -> Vec<Message>;
     fn reset(&mut self, client: usize);
-    /// What the other clients have received by now.
+    /// What it has received when its server has applied what any client has seen.
+    fn catch_up(&mut self, client: usize) -> Vec<Message>;
+    /// What the other clients have received by then.
     fn others(&mut self, client: usize) -> BTreeMap<usize, Vec<Message>>;
     fn servers(&self) -> usize;
-    /// What makes sure of that: the reply comes behind all that was sent before, and behind a sync a server has applied
-    /// what any client has seen.
-    fn question(&self) -> Request {
-        if self.servers() == 1 { Request::Ping } else { sync() }
-    }
 }
 
 /// Runs it, and closes all sessions. `base` replaces `/t`.
@@ -146,7 +143,7 @@ fn perform(side: &mut dyn Side, step: &Step, base: &str, known: &mut BTreeMap<us
             let since = before.last_zxid;
             let request = Request::SetWatches { since, data: at(data), exists: at(exists), children: at(children) };
             if matches!(seen[..], [Message::Connected { .. }]) {
-                seen.extend(without_replies(side.ask(*client, &side.question())));
+                seen.extend(side.catch_up(*client));
                 seen.extend(side.ask(*client, &request));
             }
             (*client, seen)
@@ -205,6 +202,8 @@ pub struct Real<'a> {
     /// Followers first, as in memory.
     order: Vec<usize>,
     clients: BTreeMap<usize, Wire>,
+    /// The newest zxid of a reply.
+    newest: Zxid,
 }
 
 impl<'a> Real<'a> {
@@ -212,7 +211,7 @@ impl<'a> Real<'a> {
         let leader = support::wait::for_some("a leader", || ensemble.leader());
         let followers = (0..ensemble.servers().len()).filter(|server| *server != leader);
         let order = followers.chain([leader]).collect();
-        Self { ensemble, order, clients: BTreeMap::new() }
+        Self { ensemble, order, clients: BTreeMap::new(), newest: 0 }
     }
 }
 
@@ -236,7 +235,20 @@ impl Side for Real<'_> {
         if seen.last() == Some(&Message::Closed) {
             self.clients.remove(&client);
         }
+        self.newest = seen.iter().filter_map(zxid).fold(self.newest, Zxid::max);
         seen
+    }
+
+    /// A sync is not enough: a leader answers it before it has itself applied what its followers have.
+    fn catch_up(&mut self, client: usize) -> Vec<Message> {
+        let mut received = Vec::new();
+        support::wait::until("the server has applied what any client has seen", || {
+            let seen = self.ask(client, &Request::Ping);
+            let has_caught_up = seen.iter().filter_map(zxid).all(|zxid| zxid >= self.newest);
+            received.extend(without_replies(seen));
+            has_caught_up
+        });
+        received
     }
 
     fn reset(&mut self, client: usize) {
@@ -245,12 +257,18 @@ impl Side for Real<'_> {
 
     fn others(&mut self, client: usize) -> BTreeMap<usize, Vec<Message>> {
         let others: Vec<usize> = self.clients.keys().copied().filter(|other| *other != client).collect();
-        let question = self.question();
-        others.into_iter().map(|other| (other, without_replies(self.ask(other, &question)))).collect()
+        others.into_iter().map(|other| (other, self.catch_up(other))).collect()
     }
 
     fn servers(&self) -> usize {
         self.ensemble.servers().len()
+    }
+}
+
+fn zxid(message: &Message) -> Option<Zxid> {
+    match message {
+        Message::Reply { zxid, .. } => Some(*zxid),
+        _ => None,
     }
 }
 
@@ -326,8 +344,12 @@ impl Side for Memory {
         }
     }
 
+    fn catch_up(&mut self, client: usize) -> Vec<Message> {
+        without_replies(self.ask(client, &sync()))
+    }
+
     fn others(&mut self, client: usize) -> BTreeMap<usize, Vec<Message>> {
-        let question = self.question();
+        let question = sync();
         for other in self.clients.keys().copied().filter(|other| *other != client).collect::<Vec<_>>() {
             self.put(other, &question);
         }
