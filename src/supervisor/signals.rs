@@ -13,10 +13,12 @@ use std::time::Duration;
 
 use futures_util::{Stream, StreamExt, stream};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::signalfd::{SfdFlags, SignalFd, siginfo};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::time::Instant;
+
+use crate::observe::words;
 
 /// They ask this process to end.
 pub const STOPPING: [Signal; 3] = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGQUIT];
@@ -91,7 +93,8 @@ const ECHO: Duration = Duration::from_millis(300);
 
 /// The signals that were received.
 pub struct SignalStream {
-    numbers: Pin<Box<dyn Stream<Item = i32>>>,
+    /// Each with whoever sent it, if that is known.
+    received: Pin<Box<dyn Stream<Item = (i32, Option<String>)>>>,
     stopped_at: Option<Instant>,
     /// Without one, SIGHUP was sent by somebody who means the command: most programs read their configuration again.
     had_terminal: bool,
@@ -112,30 +115,36 @@ impl SignalStream {
         let signals = watched(signals)?;
         let signals = stream::unfold(signals, |signals| async { Some((read(&signals).await, signals)) });
         // A signal that is blocked is queued even if it is ignored.
-        let is_wanted = move |signal: &i32| *signal == Signal::SIGTERM as i32 || !is_in(ignored, *signal);
-        let signals = signals.filter(move |signal| std::future::ready(is_wanted(signal)));
-        Ok(Self { had_terminal: had_terminal(), ..Self::of(signals) })
+        let is_wanted = move |signal: i32| signal == Signal::SIGTERM as i32 || !is_in(ignored, signal);
+        let signals = signals.filter(move |info| std::future::ready(is_wanted(number(info))));
+        let sender = |info: &siginfo| sender(info.ssi_code, info.ssi_pid, info.ssi_uid);
+        let received = signals.map(move |info| (number(&info), Some(sender(&info))));
+        Ok(Self { received: Box::pin(received), stopped_at: None, had_terminal: had_terminal() })
     }
 
     /// Signals of another source, without a terminal.
     pub fn of(signals: impl Stream<Item = i32> + 'static) -> Self {
-        Self { numbers: Box::pin(signals), stopped_at: None, had_terminal: false }
+        let received = signals.map(|signal| (signal, None));
+        Self { received: Box::pin(received), stopped_at: None, had_terminal: false }
     }
 
     /// The next signal. Several that ask to stop at once are one request. Cancel-safe.
     pub async fn next(&mut self) -> Received {
         loop {
-            match self.numbers.next().await {
-                Some(signal) if STOPPING.iter().any(|stopping| *stopping as i32 == signal) => {
+            match self.received.next().await {
+                Some((signal, sender)) if STOPPING.iter().any(|stopping| *stopping as i32 == signal) => {
                     let now = Instant::now();
                     if self.stopped_at.is_none_or(|at| now.duration_since(at) >= ECHO) {
                         self.stopped_at = Some(now);
+                        if let Some(sender) = sender {
+                            tracing::info!("{} was received from {sender}", words::signal(signal));
+                        }
                         return Received::Stop;
                     }
                 }
-                Some(signal) if signal == upgrade() => return Received::Upgrade,
-                Some(signal) if self.had_terminal && signal == Signal::SIGHUP as i32 => return Received::HangUp,
-                Some(signal) => return Received::Forward(signal),
+                Some((signal, _)) if signal == upgrade() => return Received::Upgrade,
+                Some((signal, _)) if self.had_terminal && signal == Signal::SIGHUP as i32 => return Received::HangUp,
+                Some((signal, _)) => return Received::Forward(signal),
                 None => std::future::pending().await,
             }
         }
@@ -170,12 +179,29 @@ pub fn watched(signals: SignalFd) -> io::Result<AsyncFd<SignalFd>> {
     AsyncFd::with_interest(signals, Interest::READABLE)
 }
 
+fn number(info: &siginfo) -> i32 {
+    i32::try_from(info.ssi_signo).unwrap_or_default()
+}
+
+/// Who sent a signal, as far as the kernel tells (`sigaction(2)`, `pid_namespaces(7)`).
+fn sender(code: i32, pid: u32, user: u32) -> String {
+    match pid {
+        _ if code == libc::SI_KERNEL => "the terminal".to_owned(),
+        0 => "a process outside of this container".to_owned(),
+        _ => {
+            let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            let name = Some(name.trim()).filter(|name| !name.is_empty()).unwrap_or("gone");
+            format!("process {pid} ({name}) of user {user}")
+        }
+    }
+}
+
 /// Takes one pending signal, and no more: the others stay pending. Cancel-safe.
-pub async fn read(signals: &AsyncFd<SignalFd>) -> i32 {
+pub async fn read(signals: &AsyncFd<SignalFd>) -> siginfo {
     loop {
         let Ok(mut ready) = signals.readable().await else { return std::future::pending().await };
         match ready.get_inner().read_signal() {
-            Ok(Some(info)) => return i32::try_from(info.ssi_signo).unwrap_or_default(),
+            Ok(Some(info)) => return info,
             Ok(None) | Err(_) => ready.clear_ready(),
         }
     }
@@ -222,6 +248,13 @@ mod tests {
             stops,
             [(15, Received::Stop), (15, Received::Stop), (3, Received::Stop), (10, Received::Forward(10))]
         );
+    }
+
+    #[test]
+    fn who_sent_a_signal_is_told_as_the_kernel_knows_it() {
+        assert_eq!(sender(libc::SI_KERNEL, 0, 0), "the terminal");
+        assert_eq!(sender(libc::SI_USER, 0, 0), "a process outside of this container");
+        assert_eq!(sender(libc::SI_USER, u32::MAX, 7), "process 4294967295 (gone) of user 7");
     }
 
     #[test]

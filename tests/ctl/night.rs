@@ -29,7 +29,7 @@ Written by the test that plays it, against real servers: UPDATE=1 cargo test --t
 ";
 
 /// Said at every start and every reconnect, or only on a slow machine.
-const LEFT_OUT: [&str; 10] = [
+const LEFT_OUT: [&str; 11] = [
     "Containment:",
     "Session was opened",
     "Session ended",
@@ -40,6 +40,7 @@ const LEFT_OUT: [&str; 10] = [
     "Contact with ZooKeeper was",
     "Without ZooKeeper for",
     "A request found no answer",
+    "SIGTERM was received",
 ];
 
 /// Said of servers that are only slow.

@@ -77,6 +77,17 @@ fn while_leading_a_stop_signal_ends_the_command_by_sigterm_and_releases() {
     }
 }
 
+/// Whoever is paged wants to know who stopped it.
+#[test]
+fn who_asked_to_stop_is_told() {
+    let (_election, mut host) = leading();
+    kill(Pid::from_raw(host.pid()), Signal::SIGTERM).unwrap();
+    assert_eq!(host.code(), 0);
+    let name = std::fs::read_to_string("/proc/self/comm").unwrap();
+    let told = format!("SIGTERM was received from process {} ({}) of user ", std::process::id(), name.trim());
+    assert!(host.log().contains(&told), "{}", host.log());
+}
+
 /// T8
 #[test]
 fn while_leading_other_signals_are_the_commands() {
