@@ -97,8 +97,11 @@ pub async fn run(
     mut config: SupervisorConfig,
 ) -> io::Result<(ExitReason, Memory)> {
     let limit = MemoryLimit::insert();
-    config.upgrade.iter_mut().for_each(|plan| plan.limit = Some(limit.clone()));
-    let signals = SignalStream::new()?;
+    let had_terminal = config.memory.had_terminal || config.upgrade.as_ref().is_some_and(|plan| plan.had_terminal);
+    let signals = SignalStream::new(had_terminal)?;
+    if let Some(plan) = &mut config.upgrade {
+        (plan.limit, plan.had_terminal) = (Some(limit.clone()), signals.had_terminal);
+    }
     let guards = guards.into_handles()?;
     zombies::adopt(guards.pids())?;
     let end = Box::pin(supervise(settings, ensemble, guards, signals, config)).await;
@@ -368,7 +371,7 @@ impl Supervisor {
             ExitReason::StoodStill if asked_to_stop => ExitReason::StopRequested(None),
             reason => reason,
         };
-        (reason, Memory { election: election.past(), machine, upgrade })
+        (reason, Memory { election: election.past(), machine, upgrade, had_terminal: signals.had_terminal })
     }
 }
 

@@ -58,7 +58,7 @@ pub enum Received {
 /// Blocks the signals that [`SignalStream`] takes, so that they wait for it: as PID 1 of a container, this process would
 /// lose them. No other signal is blocked afterwards, even if it was inherited as blocked.
 pub fn hold_back() -> HeldBack {
-    had_terminal();
+    has_terminal();
     HeldBack { before: taken(ignored_at_start()).thread_swap_mask(SigmaskHow::SIG_SETMASK).ok() }
 }
 
@@ -97,17 +97,17 @@ pub struct SignalStream {
     received: Pin<Box<dyn Stream<Item = (i32, Option<String>)>>>,
     stopped_at: Option<Instant>,
     /// Without one, SIGHUP was sent by somebody who means the command: most programs read their configuration again.
-    had_terminal: bool,
+    pub(super) had_terminal: bool,
 }
 
 impl SignalStream {
     /// Takes the signals that stop us or are forwarded, except those that were ignored when we were started
     /// (`nohup(1)`; `&` in a script ignores INT and QUIT). SIGTERM is always taken. No other signal is blocked
-    /// afterwards, even if it was inherited as blocked.
+    /// afterwards, even if it was inherited as blocked. `had_terminal`: an earlier program of this process had one.
     ///
     /// # Errors
     /// If they cannot be taken.
-    pub fn new() -> io::Result<Self> {
+    pub fn new(had_terminal: bool) -> io::Result<Self> {
         let ignored = ignored_at_start();
         let taken = taken(ignored);
         let signals = SignalFd::with_flags(&taken, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
@@ -119,7 +119,7 @@ impl SignalStream {
         let signals = signals.filter(move |info| std::future::ready(is_wanted(number(info))));
         let sender = |info: &siginfo| sender(info.ssi_code, info.ssi_pid, info.ssi_uid);
         let received = signals.map(move |info| (number(&info), Some(sender(&info))));
-        Ok(Self { received: Box::pin(received), stopped_at: None, had_terminal: had_terminal() })
+        Ok(Self { received: Box::pin(received), stopped_at: None, had_terminal: had_terminal || has_terminal() })
     }
 
     /// Signals of another source, without a terminal.
@@ -162,9 +162,9 @@ impl SignalStream {
     }
 }
 
-/// Whether this process had a controlling terminal when its signals were held back. Once that is closed, it has none (`tty(4)`),
-/// and SIGHUP may wait to be read.
-fn had_terminal() -> bool {
+/// Whether this process had a controlling terminal when this program held its signals back. Once that is closed, it has none
+/// (`tty(4)`), and SIGHUP may wait to be read.
+fn has_terminal() -> bool {
     static HAD: OnceLock<bool> = OnceLock::new();
     *HAD.get_or_init(|| {
         let tty = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open("/dev/tty");

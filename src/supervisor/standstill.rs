@@ -19,6 +19,9 @@ pub struct Memory {
     /// An upgrade was asked for, and is not done.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) upgrade: bool,
+    /// See [`super::SignalStream`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) had_terminal: bool,
 }
 
 impl Memory {

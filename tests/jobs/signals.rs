@@ -49,12 +49,9 @@ fn spawn_at(host: Subject, terminal: bool) -> Running {
         return host.spawn_inside(session);
     }
     let terminal = openpty(None, None).unwrap();
-    let mut shell = Command::new("sh");
-    shell
-        .args(["-c", r#"exec setsid --ctty env --default-signal=HUP "$@" <"$0""#])
-        .arg(ttyname(&terminal.slave).unwrap());
+    let host = host.spawn_at(ttyname(&terminal.slave).unwrap());
     std::mem::forget(terminal);
-    host.spawn_inside(shell)
+    host
 }
 
 fn leading() -> (Election, Running) {

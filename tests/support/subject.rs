@@ -1,5 +1,6 @@
 //! Our program under test, one process for each "host", and the witness as its command.
 
+use std::ffi::OsStr;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
@@ -106,6 +107,13 @@ impl Subject {
         let process = self.to_process();
         wrapper.arg(process.get_program()).args(process.get_args()).envs(self.environment);
         Self::start(wrapper)
+    }
+
+    /// In a session of its own, at the terminal of this name, as who ignores no SIGHUP (a test run may: `nohup(1)`).
+    pub fn spawn_at(self, terminal: impl AsRef<OsStr>) -> Running {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", r#"exec setsid --ctty env --default-signal=HUP "$@" <"$0""#]).arg(terminal);
+        self.spawn_inside(shell)
     }
 
     /// In a process group of its own, as a shell starts a job. Its parent is in the same session, so that job control works

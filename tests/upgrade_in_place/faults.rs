@@ -1,5 +1,7 @@
 //! What comes in between.
 
+use nix::fcntl::OFlag;
+use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
 use nix::sys::signal::Signal;
 
 use crate::election;
@@ -188,6 +190,32 @@ fn an_upgrade_that_was_asked_for_while_the_host_stood_still_is_made_after_its_re
     assert!(package.is_executed_by(&host));
     election.diary.until_started(2);
     election.diary.until_alive();
+}
+
+/// The programs after the first one find no terminal, but where SIGHUP means that it was closed, it still does.
+#[test]
+fn that_there_was_a_terminal_is_remembered_in_upgrades_and_after_a_standstill() {
+    let (election, package) = (election(), Package::new());
+    let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+    let terminal = posix_openpt(flags).unwrap();
+    grantpt(&terminal).and_then(|()| unlockpt(&terminal)).unwrap();
+    let mut host = package.on(election.host("a")).spawn_at(ptsname_r(&terminal).unwrap());
+    election.diary.until_started(1);
+    let other = election.host("b").spawn();
+    election.until_candidates(2);
+    drop(terminal);
+    election.diary.until_noted("signal=1");
+    package.upgrade(&host);
+    host.signal(Signal::SIGSTOP);
+    host.signal_guard(Signal::SIGSTOP);
+    assert_eq!(election.diary.until_started(2).id, "b");
+    host.signal(Signal::SIGCONT);
+    host.until_logged("rejoining");
+    election.until_candidates(2);
+    package.upgrade(&host);
+    host.signal(Signal::SIGHUP);
+    assert_eq!(host.code(), 0, "{}", host.log());
+    drop(other);
 }
 
 #[test]

@@ -46,6 +46,9 @@ pub struct Document {
     pub command: Option<i32>,
     /// The command has run in this process.
     pub has_led: bool,
+    /// This program or one before it had a terminal. It may be closed by now.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub had_terminal: bool,
 }
 
 /// Why a program cannot go on.

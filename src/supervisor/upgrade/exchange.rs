@@ -87,6 +87,7 @@ impl Supervisor {
             reporter: self.reporter.hand_over(),
             command: self.publisher.command(),
             has_led: self.publisher.has_led(),
+            had_terminal: upgrade.had_terminal,
         };
         upgrade.go_on(&document, &descriptors);
         Ok(())

@@ -72,6 +72,8 @@ pub struct Plan {
     before: Option<Box<Document>>,
     /// The new program forks guards before it limits itself.
     pub(super) limit: Option<MemoryLimit>,
+    /// See [`super::SignalStream`].
+    pub(super) had_terminal: bool,
 }
 
 impl Plan {
@@ -79,7 +81,8 @@ impl Plan {
         // The path stays that of the first program.
         let path = before.as_ref().map(|before| Ok(before.path.clone()));
         let settings = Settings { program: path.unwrap_or(settings.program), ..settings };
-        Self { settings, before, limit: None }
+        let had_terminal = before.as_ref().is_some_and(|before| before.had_terminal);
+        Self { settings, before, limit: None, had_terminal }
     }
 
     /// Where newer versions are looked for; empty if that is not known.
@@ -88,9 +91,9 @@ impl Plan {
     }
 
     pub(super) fn split(self) -> (Upgrade, Option<Box<Document>>) {
-        let Self { settings, before, limit } = self;
+        let Self { settings, before, limit, had_terminal } = self;
         let (until, patience) = (Timestamp::NEVER, Duration::ZERO);
-        (Upgrade { settings, limit, stage: Stage::Idle, until, patience }, before)
+        (Upgrade { settings, limit, had_terminal, stage: Stage::Idle, until, patience }, before)
     }
 }
 
@@ -98,6 +101,7 @@ impl Plan {
 pub struct Upgrade {
     settings: Settings,
     limit: Option<MemoryLimit>,
+    had_terminal: bool,
     stage: Stage,
     /// The end of the wait for a quiet moment.
     until: Timestamp,
