@@ -24,6 +24,8 @@ pub enum SchemaError {
     Version(u32),
     #[error("it is held with a lease of 0 ms")]
     NoLease,
+    #[error("its command may live on promises, and it does not say for how long")]
+    NoLimit,
     #[error("it has an order without an id")]
     OrderWithoutId,
 }

@@ -252,7 +252,13 @@ impl Lease {
     /// The reason why it cannot be parsed.
     pub fn read(data: &[u8]) -> Result<Self, SchemaError> {
         let lease: Self = json::read(data, |lease: &Self| lease.v)?;
-        if lease.is_held() && lease.lease_ms == 0 { Err(SchemaError::NoLease) } else { Ok(lease) }
+        let vouched = lease.guarantee.as_deref() == Some(VOUCHED);
+        match lease.state {
+            State::Held if lease.lease_ms == 0 => Err(SchemaError::NoLease),
+            // Without the limit, the wait would be shorter.
+            State::Held if vouched && lease.vouch_ms.is_none() => Err(SchemaError::NoLimit),
+            State::Held | State::Free => Ok(lease),
+        }
     }
 
     pub fn is_held(&self) -> bool {

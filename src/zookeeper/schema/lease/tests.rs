@@ -200,6 +200,17 @@ fn a_limit_that_is_no_number_makes_a_record_and_a_term_unreadable() {
 }
 
 #[test]
+fn a_record_on_promises_without_a_limit_cannot_be_read_and_is_waited_for_as_such() {
+    let text = r#"{"v":1,"state":"held","lease_ms":5,"guarantee":"at-most-one, vouched"}"#;
+    let mut parsed = read(text.as_bytes());
+    assert_eq!(parsed.lease.as_ref().err(), Some(&SchemaError::NoLimit));
+    assert!(parsed.record.held && parsed.record.lease == LEASE_LONGEST);
+    parsed.count_as_lost(Some(LIMIT_LONGEST));
+    assert_eq!(parsed.record.vouching.map(|vouching| vouching.limit), Some(LIMIT_LONGEST));
+    assert!(read(text.replace("held", "free").as_bytes()).lease.is_ok(), "nobody waits for it");
+}
+
+#[test]
 fn a_limit_that_is_shorter_than_the_lease_makes_no_wait_shorter() {
     let lease = read(br#"{"v":1,"state":"held","lease_ms":9,"vouch_ms":5}"#).lease.unwrap();
     assert_eq!(lease.longest(), Duration::from_millis(9));
@@ -353,7 +364,7 @@ proptest! {
 #[test]
 fn only_under_at_most_one_a_command_dies_in_time() {
     let dies = |guarantee: &str| {
-        let record = format!(r#"{{"v":1,"state":"held","lease_ms":15000,"guarantee":"{guarantee}"}}"#);
+        let record = format!(r#"{{"v":1,"state":"held","lease_ms":15000,"vouch_ms":9,"guarantee":"{guarantee}"}}"#);
         Lease::read(record.as_bytes()).unwrap().dies_in_time()
     };
     assert!(dies("at-most-one") && dies("at-most-one, vouched"));
