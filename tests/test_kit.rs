@@ -3,10 +3,11 @@
 
 mod support;
 
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use support::proxy::request;
-use support::{Admin, Ensemble, Proxy, wait};
+use support::{Admin, Ensemble, Proxy, Subject, subject, wait};
 use zookeeper_client::{Acls, Client, CreateMode, Error};
 
 #[test]
@@ -17,6 +18,28 @@ fn a_single_server_keeps_its_data_over_a_restart() {
     admin.set("/a/b", "kept");
     ensemble.server(0).restart();
     wait::until("the data is back", || Admin::to(&ensemble.connect_string()).read("/a/b") == "kept");
+}
+
+/// The same program once more is that run.
+#[test]
+fn hosts_do_not_outlive_a_test_run_that_is_killed() {
+    const IS_THAT_RUN: &str = "TEST_RUN_TO_BE_KILLED";
+    if std::env::var_os(IS_THAT_RUN).is_some() {
+        let host = Subject::new("127.0.0.1:1", "nobody", "a").command(&["true"]).spawn();
+        println!("host {}", host.pid());
+        return wait::pass(2 * wait::LIMIT);
+    }
+    let mut run = Command::new(std::env::current_exe().unwrap());
+    run.args(["--exact", "--nocapture", "hosts_do_not_outlive_a_test_run_that_is_killed"]).env(IS_THAT_RUN, "");
+    let mut run = run.stdout(Stdio::piped()).spawn().unwrap();
+    let said = subject::collect(run.stdout.take().unwrap());
+    let host = wait::for_some("it has started a host", || {
+        let line = said.lock().unwrap().lines().find_map(|line| line.split_once("host ")?.1.parse().ok());
+        line.filter(|pid| subject::is_alive(*pid))
+    });
+    run.kill().unwrap();
+    run.wait().unwrap();
+    wait::until("the host is gone", || !subject::is_alive(host));
 }
 
 /// `tests/versions.sh` says which one it asked for.

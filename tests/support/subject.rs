@@ -1,13 +1,13 @@
 //! Our program under test, one process for each "host", and the witness as its command.
 
 use std::ffi::OsStr;
-use std::io::Read;
+use std::io::{Read, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, Once, OnceLock};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::{Arc, LazyLock, Mutex, Once, OnceLock};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
@@ -147,10 +147,28 @@ impl Subject {
     /// Starts what runs our program: [`Subject::to_process`], or something around it.
     pub fn start(mut process: Command) -> Running {
         let mut child = process.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        kill_at_our_end(child.id());
         let (log, output) = (child.stderr.take().unwrap(), child.stdout.take().unwrap());
         let pipes = [log.as_fd(), output.as_fd()].map(|pipe| pipe.try_clone_to_owned().unwrap());
         Running { child, log: collect(log), output: collect(output), pipes }
     }
+}
+
+/// Kills the processes that it was told of when its standard input closes, unless others have their numbers by now.
+const WATCHDOG: &str = r#"set -- $(cat); while [ $# -gt 0 ]; do
+    now=$(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d' ' -f20); [ "$now" != "$2" ] || kill -KILL "$1"; shift 2; done"#;
+
+/// However this process ends: of one that is killed, nothing is dropped. Not by the parent-death signal, for which the thread that
+/// starts a child is its parent (`PR_SET_PDEATHSIG(2const)`).
+fn kill_at_our_end(pid: u32) {
+    static TELL: LazyLock<Mutex<ChildStdin>> = LazyLock::new(|| {
+        let mut watchdog = Command::new("sh");
+        watchdog.args(["-c", WATCHDOG]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        Mutex::new(watchdog.spawn().unwrap().stdin.take().unwrap())
+    });
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let started_at = stat.rsplit(") ").next().unwrap().split(' ').nth(19).unwrap();
+    writeln!(TELL.lock().unwrap(), "{pid} {started_at}").unwrap();
 }
 
 /// Tests that run in the background of a script ignore INT and QUIT, and so would whatever they start (`execve(2)`): but a
