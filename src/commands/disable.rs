@@ -49,7 +49,8 @@ pub(super) async fn answer(
     until_nobody_runs(context, (&order, &given), limit, &mut progress).await
 }
 
-/// The order in force that it replaces. That one ends no later, or the new one is refused.
+/// The order in force that it replaces. That one ends no later, or the new one is refused. Which is in force, `ZooKeeper`'s clock
+/// tells: ours may be fast.
 async fn give(
     context: &CommandContext<'_>,
     election: &ElectionView,
@@ -59,16 +60,21 @@ async fn give(
     let status = remedy::about_election("status", &election.base);
     let may_stand =
         format!("the election may be disabled by now: {status} tells whether it is, and {remedy} takes it back");
+    let standing = election.orders.disabled.as_ref().or(election.lapsed.disabled.as_ref());
+    // Else no time matters before the write.
+    let both_end = standing.is_some_and(|standing| standing.for_ms.is_some()) && order.for_ms.is_some();
+    let now = if both_end { orders::time(context, election).await? } else { None };
     orders::change(context, election, Some(&may_stand), |orders| {
-        let present = orders.in_force(clock::time_of_day()).disabled.as_ref().map(Present::disabled);
-        let refusal = present.as_ref().map_or(Ok(()), |present| present.gives_way(order.lasts(), false, &remedy));
+        let present = orders.disabled.as_ref().map(Present::disabled).filter(|present| present.stands_at(now));
+        let at = now.unwrap_or_else(clock::time_of_day);
+        let refusal = present.as_ref().map_or(Ok(()), |present| present.gives_way(at, order.lasts(), false, &remedy));
         if refusal.is_ok() {
             orders.disabled = Some(order.clone());
         }
         outcome = refusal.map(|()| present);
     })
     .await?;
-    outcome
+    Ok(orders::stood(context, election, outcome?).await)
 }
 
 /// When the order ends, by `ZooKeeper`'s clock. It was given whether or not that can be read.

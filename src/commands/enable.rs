@@ -18,17 +18,19 @@ use crate::zookeeper::schema::lease::Lease;
 
 pub(super) async fn answer(context: &CommandContext<'_>, wait: Option<Duration>) -> Result<Answer, CommandError> {
     let election = context.election().await?;
+    let status = remedy::about_election("status", &election.base);
+    let may_stand = format!("the election may be enabled by now: {status} tells whether it is");
+    let mut ended = None;
+    orders::change(context, &election, Some(&may_stand), |orders| ended = orders.disabled.take()).await?;
+    let ended = orders::stood(context, &election, ended.as_ref().map(Present::disabled)).await;
     let control = format!("{}/{CONTROL}", election.base);
-    let done = match election.orders.disabled {
-        Some(ref order) => format!("is enabled again; this ends {}", Present::disabled(order).said()),
+    let done = match ended {
+        Some(ended) => format!("is enabled again; this ends {}", ended.said()),
         None if election.is_unreadable(&control) => {
             "is not disabled: its orders could not be read, and are written anew".to_owned()
         }
         None => "was not disabled".to_owned(),
     };
-    let status = remedy::about_election("status", &election.base);
-    let may_stand = format!("the election may be enabled by now: {status} tells whether it is");
-    orders::change(context, &election, Some(&may_stand), |orders| orders.disabled = None).await?;
     let mut progress = Progress::new(context.output.format);
     progress.tell(&format!("{} {done}", election.base));
     let Some(limit) = wait else { return Ok(told(context, "enabled", DONE, "")) };
@@ -47,7 +49,8 @@ async fn until_one_runs(
         if let Some((id, _)) = leaders.clone().find(|(_, phase)| slot_state::runs(*phase)) {
             return Ok(Step::Done(told(context, "led", DONE, &format!("{id} leads\n"))));
         }
-        if let Some(order) = &election.orders.disabled {
+        // It was given after ours, whatever our clock says of its end.
+        if let Some(order) = election.orders.disabled.as_ref().or(election.lapsed.disabled.as_ref()) {
             let text = format!("the election was disabled again: {}\n", Present::disabled(order).said());
             return Ok(Step::Done(told(context, "disabled", NOT_DONE, &text)));
         }

@@ -12,6 +12,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use self::following::may_pass;
+use self::replacing::Present;
 
 use super::{CommandContext, CommandError};
 use crate::clock;
@@ -49,13 +50,50 @@ pub(super) async fn sent(
     })
 }
 
-/// Changes the orders. Unreadable ones are void, and are replaced. `may_stand` is told if no answer comes; `None`: the caller tells
-/// what stands.
+/// Changes the orders. `may_stand` is told if no answer comes; `None`: the caller tells what stands.
 pub(super) async fn change(
     context: &CommandContext<'_>,
     election: &ElectionView,
     may_stand: Option<&str>,
     mut change: impl FnMut(&mut Orders),
+) -> Result<(), CommandError> {
+    rewrite(context, election, may_stand, |orders| {
+        let before = orders.clone();
+        change(orders);
+        *orders != before
+    })
+    .await
+}
+
+/// `ZooKeeper`'s time of day, whatever our clock says: that of a write of the orders as they are. Who may give orders may do that.
+pub(super) async fn time(context: &CommandContext<'_>, election: &ElectionView) -> Result<Option<i64>, CommandError> {
+    rewrite(context, election, None, |_| true).await?;
+    Ok(written_at(context, election).await)
+}
+
+/// This order if it was in force when we ended it, or put another one in its place, just now.
+pub(super) async fn stood(
+    context: &CommandContext<'_>,
+    election: &ElectionView,
+    order: Option<Present>,
+) -> Option<Present> {
+    let order = order?;
+    let now = written_at(context, election).await;
+    order.stands_at(now).then_some(order)
+}
+
+/// The time of the last write of the orders; `None`: it cannot be read.
+async fn written_at(context: &CommandContext<'_>, election: &ElectionView) -> Option<i64> {
+    let found = context.client.read(&format!("{}/{CONTROL}", election.base)).await;
+    found.ok().flatten().map(|znode| znode.facts.changed_at)
+}
+
+/// Writes the orders if `change` says so. Unreadable ones are void, and are replaced.
+async fn rewrite(
+    context: &CommandContext<'_>,
+    election: &ElectionView,
+    may_stand: Option<&str>,
+    mut change: impl FnMut(&mut Orders) -> bool,
 ) -> Result<(), CommandError> {
     let path = format!("{}/{CONTROL}", election.base);
     let Some(slot) = election.slots.first() else {
@@ -75,9 +113,7 @@ pub(super) async fn change(
         if let Some(znode) = &found {
             orders.date(znode.facts.changed_at);
         }
-        let before = orders.clone();
-        change(&mut orders);
-        if orders == before && !is_unreadable {
+        if !change(&mut orders) && !is_unreadable {
             return Ok(());
         }
         let version = found.map(|znode| znode.facts.version);

@@ -191,21 +191,20 @@ fn overdue(slot: &SlotView, holder: &Holder, age: &str) -> String {
 fn ordered(election: &ElectionView, output: &Output) -> Vec<(&'static str, Cell)> {
     let mut facts = Vec::new();
     let written = election.orders_written.map(|facts| facts.changed_at).unwrap_or_default();
-    if let Some(order) = &election.lapsed.disabled {
-        let text = format!("no more: the order of {} has lapsed ({})", order.by, order.reason);
-        facts.push(("disabled", Cell::new(text, Tone::Plain)));
-    }
-    if let Some(order) = &election.orders.disabled {
+    let is_there = election.members().next().is_some();
+    let over = election.lapsed.disabled.as_ref().map(|order| (order, lapsed(is_there)));
+    if let Some((order, lapsed)) = election.orders.disabled.as_ref().map(|order| (order, "")).or(over) {
         let given = order.since.unwrap_or(written);
         let (end, age, remedy) = (order.end(), output.age(given), remedy::about_election("enable", &election.base));
-        let text = format!("by {} {age} ago, {end}: {}; {remedy} ends it", order.by, order.reason);
+        let text = format!("by {} {age} ago, {end}{lapsed}: {}; {remedy} ends it", order.by, order.reason);
         facts.push(("disabled", Cell::new(text, Tone::Warning)));
     }
     for DrainView { host, drain, written_at, is_in_force } in &election.drains {
-        if *is_in_force && election.members().any(|member| member.host == *host) {
+        if election.members().any(|member| member.host == *host) {
             let is_alone = !drain.force && !election.members().any(|member| member.can_replace(host));
             let stays = if is_alone { "; no other host could lead, so it stays" } else { "" };
-            let text = format!("{host} {}{stays}", drain.said(*written_at));
+            let lapsed = if *is_in_force { "" } else { lapsed(true) };
+            let text = format!("{host} {}{lapsed}{stays}", drain.said(*written_at));
             facts.push(("drained", Cell::new(text, Tone::Warning)));
         }
     }
@@ -217,6 +216,15 @@ fn ordered(election: &ElectionView, output: &Output) -> Vec<(&'static str, Cell)
         facts.push(("handover", Cell::new(text, Tone::Warning)));
     }
     facts
+}
+
+/// Of an order whose time is over by our clock alone, and that nobody has deleted. A host that is there does so at once.
+const fn lapsed(is_somebody_there: bool) -> &'static str {
+    if is_somebody_there {
+        " (lapsed by the clock of this host, which may be fast: no host has deleted the order)"
+    } else {
+        " (lapsed by the clock of this host)"
+    }
 }
 
 fn row(contender: &Contender, output: &Output) -> Vec<Cell> {
@@ -271,6 +279,8 @@ fn object(election: &ElectionView, seen: &[SlotState], status: u8) -> Value {
         "contenders": line,
         "disabled": election.orders.disabled,
         "handover": election.orders.handover,
+        // Over by our clock alone, and not deleted.
+        "lapsed": { "disabled": election.lapsed.disabled, "handover": election.lapsed.handover },
         "drains": election.drains.iter().filter(|drain| drain.is_in_force).map(drain_json).collect::<Vec<_>>(),
         "unreadable": unreadable,
     })

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use super::operator::{ctl, ctl_at, process};
+use super::operator::{ctl, ctl_at, process, three_hours_fast};
 use super::{election, link, server};
 use crate::support::{Admin, Election, Running, Subject, wait};
 
@@ -188,13 +188,16 @@ fn an_order_is_not_replaced_by_one_that_ends_earlier_and_whoever_replaces_or_end
     let name = &election.name;
     let order = |words: &[&str]| ctl(&[&["disable", name, "--reason"], words].concat());
     assert_eq!(order(&["Anna: restore", "--for", "2h"]).code, 0);
-    let control = election.admin.read(&election.path("control"));
+    let control = || election.admin.read(&election.path("control"));
+    let given_at = election.admin.stat(&election.path("control")).unwrap().mtime;
+    let given = control();
     let said = order(&["Bob: test", "--for", "3s"]);
     let (whose, remedy) =
         ("this order would end earlier than the order of ", format!("zk-leaderctl enable {name} ends that one\n"));
     let parts = [whose, " until 20", " UTC: \"Anna: restore\"; ", &remedy];
     assert!(said.code == 1 && parts.iter().all(|part| said.error.contains(part)), "{said:?}");
-    assert_eq!(election.admin.read(&election.path("control")), control);
+    let dated = format!("{},\"since\":{given_at}}}}}", given.trim_end_matches('}'));
+    assert_eq!(control(), dated, "the same, though it was written again");
     let said = order(&["Bob: test", "--for", "3s", "--json"]);
     assert_eq!((said.code, said.json()["state"].as_str()), (1, Some("refused")), "{said:?}");
 
@@ -207,6 +210,55 @@ fn an_order_is_not_replaced_by_one_that_ends_earlier_and_whoever_replaces_or_end
         "{said}"
     );
     assert_eq!(order(&["Bob: test", "--for", "3s"]).code, 0);
+}
+
+/// Bob's host is three hours ahead, and Anna's order ends in two. No host is there, then one.
+#[test]
+fn an_operator_whose_clock_is_fast_does_not_take_the_order_of_another_one_for_ended() {
+    let (election, variables) = (election(), three_hours_fast());
+    let name = &election.name;
+    let variables: Vec<_> = variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let bob = |words: &[&str]| ctl_at(election.servers(), words, &variables);
+    let anna = || assert_eq!(ctl(&["disable", name, "--reason", "Anna: restore", "--for", "2h"]).code, 0);
+    election.prepare();
+    anna();
+    let said = bob(&["status", name]).output;
+    let remedy = format!(" (lapsed by the clock of this host): Anna: restore; zk-leaderctl enable {name} ends it\n");
+    assert!(said.contains(&remedy), "{said}");
+    assert_eq!(bob(&["status", name, "--json"]).json()["lapsed"]["disabled"]["reason"], "Anna: restore");
+    let said = bob(&["disable", name, "--for", "3s"]);
+    assert!(said.code == 1 && said.error.contains("would end earlier than the order of "), "{said:?}");
+
+    let _host = election.host("a").spawn();
+    wait::until("it is there", || election.admin.exists(&election.path("members/a")));
+    let said = bob(&["status", name]).output;
+    assert!(said.contains("which may be fast: no host has deleted the order): Anna: restore; "), "{said}");
+    let whose =
+        |said: &str, how: &str| said.contains(&format!("{how} the order of ")) && said.contains("Anna: restore");
+    let said = bob(&["disable", name, "--for", "4h"]).output;
+    assert!(whose(&said, "this replaces"), "{said}");
+    assert_eq!(ctl(&["enable", name]).code, 0);
+    anna();
+    let said = bob(&["enable", name]).output;
+    assert!(whose(&said, "this ends"), "{said}");
+}
+
+/// The same for a host.
+#[test]
+fn an_operator_whose_clock_is_fast_is_told_whose_drain_he_replaces_or_ends() {
+    let (election, variables) = (election(), three_hours_fast());
+    let root = format!("/fast-{}", election.name);
+    election.admin.create_all(&root);
+    let variables: Vec<_> = variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let words = |words: &[&'static str]| [words, &["--root", root.as_str()]].concat();
+    let bob = |said: &[&'static str]| ctl_at(election.servers(), &words(said), &variables).output;
+    let anna = || assert_eq!(ctl(&words(&["drain", "db1", "--reason", "Anna: kernel", "--for", "2h"])).code, 0);
+    for (asked, how) in [(&["drain", "db1", "--for", "4h"][..], "this replaces"), (&["undrain", "db1"], "this ends")] {
+        ctl(&words(&["undrain", "db1"]));
+        anna();
+        let said = bob(asked);
+        assert!(said.contains(&format!("{how} the order of ")) && said.contains("Anna: kernel"), "{said}");
+    }
 }
 
 /// In a chroot of its own the election needs no name, until another one begins there while an operator waits.

@@ -130,7 +130,9 @@ async fn stands(context: &CommandContext<'_>, order: &Drained<'_>, given: &Given
     let path = format!("{}/{DRAINS}/{}", order.root, order.host);
     let Ok(found) = context.client.read(&path).await else { return true };
     let is_ours = |znode: &Znode| Drain::read(&znode.data).is_ok_and(|drain| drain.order == order.drain.order);
-    found.is_some_and(|znode| if is_ours(&znode) { given.lasts() } else { present(&znode).is_some() })
+    let by_our_clock = Some(clock::time_of_day());
+    let is_in_force = |znode: &Znode| present(znode).is_some_and(|present| present.stands_at(by_our_clock));
+    found.is_some_and(|znode| if is_ours(&znode) { given.lasts() } else { is_in_force(&znode) })
 }
 
 /// `told_of`: the closed ones that the operator has been told of.
@@ -172,9 +174,9 @@ async fn write(order: &Drained<'_>) -> Result<(Option<i64>, Option<Present>), Co
     let may_stand = format!("{host} may be drained by now: {list} tells, and {undrain} takes it back");
     for _ in 0..TRIES {
         let found = client.read(&path).await?;
-        let present = found.as_ref().and_then(present);
-        if let Some(present) = &present {
-            present.gives_way(drain.lasts(), drain.force, &undrain)?;
+        let (present, now) = (found.as_ref().and_then(present), clock::time_of_day());
+        if let Some(present) = present.as_ref().filter(|present| present.stands_at(Some(now))) {
+            present.gives_way(now, drain.lasts(), drain.force, &undrain)?;
         }
         let write = async {
             match found {
@@ -185,17 +187,15 @@ async fn write(order: &Drained<'_>) -> Result<(Option<i64>, Option<Present>), Co
         let written = sent(context, &may_stand, write).await?;
         if written == Written::Done {
             let written_at = client.read(&path).await.ok().flatten().map(|znode| znode.facts.changed_at);
-            return Ok((written_at, present));
+            return Ok((written_at, present.filter(|present| present.stands_at(written_at))));
         }
     }
     Err(CommandError::not_known(format!("others write {path} all the time; try again")))
 }
 
-/// The drain of this znode, if it is in force by our clock.
+/// The drain of this znode, whether it has lapsed or not.
 fn present(znode: &Znode) -> Option<Present> {
-    let (drain, written_at) = (Drain::read(&znode.data).ok()?, znode.facts.changed_at);
-    let is_in_force = drain.ends_at(written_at).is_none_or(|end| clock::time_of_day() < end);
-    is_in_force.then(|| Present::drain(&drain, written_at))
+    Drain::read(&znode.data).ok().map(|drain| Present::drain(&drain, znode.facts.changed_at))
 }
 
 async fn undrained(context: &CommandContext<'_>, root: &str, host: &str) -> Result<Answer, CommandError> {

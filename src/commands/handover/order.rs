@@ -5,7 +5,6 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use crate::clock;
 use crate::commands::orders::following::{self, Step, gone};
 use crate::commands::orders::{Patience, Progress, change};
 use crate::commands::{CommandContext, CommandError};
@@ -26,9 +25,8 @@ pub(super) async fn give(
     };
     let (may_stand, mut replaced) = (standing(false), None);
     let given = change(context, election, Some(&may_stand), |orders| {
-        let present = orders.in_force(clock::time_of_day()).handover;
-        replaced = present.filter(|present| present.token == order.token);
-        orders.handover = Some(order.clone());
+        // One that has lapsed is deleted at once by the leader.
+        replaced = orders.handover.replace(order.clone()).filter(|present| present.token == order.token);
     })
     .await;
     if let Err(failure) = given {

@@ -4,7 +4,6 @@
 
 use std::time::Duration;
 
-use crate::clock;
 use crate::commands::CommandError;
 use crate::zookeeper::schema::control::Disabled;
 use crate::zookeeper::schema::control::drain::Drain;
@@ -40,10 +39,15 @@ impl Present {
         format!("the order of {} {}: {:?}", self.by, self.end, self.reason)
     }
 
+    /// Whether it is in force at this time of day. If that is not known, it is.
+    pub fn stands_at(&self, now: Option<i64>) -> bool {
+        self.ends_at.zip(now).is_none_or(|(end, now)| now < end)
+    }
+
     /// Whether a new order, given now, may take its place: `remedy` ends this one.
-    pub fn gives_way(&self, lasts: Option<Duration>, force: bool, remedy: &str) -> Result<(), CommandError> {
+    pub fn gives_way(&self, now: i64, lasts: Option<Duration>, force: bool, remedy: &str) -> Result<(), CommandError> {
         let lacks = match () {
-            () if self.ends_before(lasts) => "would end earlier than",
+            () if self.ends_before(now, lasts) => "would end earlier than",
             () if self.force && !force => "lacks the --force of",
             () => return Ok(()),
         };
@@ -51,10 +55,10 @@ impl Present {
         Err(CommandError::refused(sentence))
     }
 
-    /// No later order counts from an earlier time, whatever our clock says.
-    fn ends_before(&self, lasts: Option<Duration>) -> bool {
+    /// No later order counts from an earlier time, whatever the clock says.
+    fn ends_before(&self, now: i64, lasts: Option<Duration>) -> bool {
         let Some(lasts) = lasts.map(|lasts| i64::try_from(lasts.as_millis()).unwrap_or(i64::MAX)) else { return false };
-        let end = clock::time_of_day().max(self.given_at).saturating_add(lasts);
+        let end = now.max(self.given_at).saturating_add(lasts);
         self.ends_at.is_none_or(|present| end < present)
     }
 }
@@ -64,16 +68,17 @@ mod tests {
     use super::*;
 
     const HOUR: u64 = 3_600_000;
+    const NOW: i64 = 1_795_226_400_000;
 
     fn drain(for_ms: Option<u64>, force: bool) -> Present {
         let (by, reason) = ("anna@adm".into(), "restore".into());
-        Present::drain(&Drain { reason, by, for_ms, force, ..Drain::default() }, clock::time_of_day())
+        Present::drain(&Drain { reason, by, for_ms, force, ..Drain::default() }, NOW)
     }
 
     #[test]
     fn an_order_gives_way_only_to_one_that_ends_no_earlier_and_is_forced_if_it_is() {
         let gives_way = |present: (Option<u64>, bool), lasts: Option<u64>, force| {
-            drain(present.0, present.1).gives_way(lasts.map(Duration::from_millis), force, "R").is_ok()
+            drain(present.0, present.1).gives_way(NOW, lasts.map(Duration::from_millis), force, "R").is_ok()
         };
         assert!(!gives_way((Some(HOUR), false), Some(3000), false), "it would end in 3 s");
         assert!(!gives_way((None, false), Some(HOUR), false), "it has no limit");
@@ -88,16 +93,24 @@ mod tests {
         let mut present = drain(Some(HOUR), false);
         present.given_at += 600_000;
         present.ends_at = present.ends_at.map(|end| end + 600_000);
-        assert!(present.gives_way(Some(Duration::from_millis(HOUR)), false, "R").is_ok());
+        assert!(present.gives_way(NOW, Some(Duration::from_millis(HOUR)), false, "R").is_ok());
+    }
+
+    #[test]
+    fn an_order_stands_until_it_is_known_to_have_lapsed() {
+        let (hour, open) = (drain(Some(HOUR), false), drain(None, false));
+        let end = NOW + i64::try_from(HOUR).unwrap();
+        assert!(hour.stands_at(Some(end - 1)) && !hour.stands_at(Some(end)) && hour.stands_at(None));
+        assert!(open.stands_at(Some(i64::MAX)) && open.stands_at(None));
     }
 
     #[test]
     fn a_refusal_says_whose_order_stands_and_what_ends_it() {
-        let refused = drain(None, true).gives_way(Some(Duration::from_secs(3)), false, "zk-leaderctl undrain db1");
+        let refused = drain(None, true).gives_way(NOW, Some(Duration::from_secs(3)), false, "zk-leaderctl undrain db1");
         let sentence = "refused: this order would end earlier than the order of anna@adm until undrain: \"restore\"; \
                         zk-leaderctl undrain db1 ends that one";
         assert_eq!(refused, Err(CommandError::refused(sentence)));
-        let refused = drain(None, true).gives_way(None, false, "R").unwrap_err().sentence;
+        let refused = drain(None, true).gives_way(NOW, None, false, "R").unwrap_err().sentence;
         assert!(refused.starts_with("refused: this order lacks the --force of the order of anna@adm"), "{refused}");
     }
 }
