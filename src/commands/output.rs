@@ -18,6 +18,9 @@ pub(super) use crate::zookeeper::schema::control::moment::moment;
 /// A longer cell is cut in a table, which pads all others to its width: anyone who may write a znode may fill it.
 const WIDEST: usize = 500;
 
+/// A reason or a name within a sentence is cut in a table, so that the end of the sentence is seen: it says what to do.
+const LONGEST_PART: usize = 200;
+
 /// The tone of a cell, shown as a colour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Tone {
@@ -132,6 +135,15 @@ impl Output {
             }
         }
         text
+    }
+
+    /// A part of a sentence that somebody else wrote.
+    pub fn part<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let more = text.chars().count().saturating_sub(LONGEST_PART);
+        if more == 0 || !self.format.is_table() {
+            return text.into();
+        }
+        format!("{} ({more} more characters, -o plain shows them)", cut(text, LONGEST_PART)).into()
     }
 
     /// How long ago it was, by two clocks that need not agree: never negative.

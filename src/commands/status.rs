@@ -15,6 +15,7 @@ use crate::config::ctl::OutputFormat;
 use crate::observe::words;
 use crate::zookeeper::admin::Facts;
 use crate::zookeeper::admin::view::{DrainView, ElectionView, SlotView, Unreadable};
+use crate::zookeeper::schema::control::drain::Drain;
 use crate::zookeeper::schema::control::remedy;
 use crate::zookeeper::schema::lease::{Holder, Lease};
 use crate::zookeeper::schema::member::Member;
@@ -196,7 +197,8 @@ fn ordered(election: &ElectionView, output: &Output) -> Vec<(&'static str, Cell)
     if let Some((order, lapsed)) = election.orders.disabled.as_ref().map(|order| (order, "")).or(over) {
         let given = order.since.unwrap_or(written);
         let (end, age, remedy) = (order.end(), output.age(given), remedy::about_election("enable", &election.base));
-        let text = format!("by {} {age} ago, {end}{lapsed}: {}; {remedy} ends it", order.by, order.reason);
+        let (by, reason) = (output.part(&order.by), output.part(&order.reason));
+        let text = format!("by {by} {age} ago, {end}{lapsed}: {reason}; {remedy} ends it");
         facts.push(("disabled", Cell::new(text, Tone::Warning)));
     }
     for DrainView { host, drain, written_at, is_in_force } in &election.drains {
@@ -204,7 +206,9 @@ fn ordered(election: &ElectionView, output: &Output) -> Vec<(&'static str, Cell)
             let is_alone = !drain.force && !election.members().any(|member| member.can_replace(host));
             let stays = if is_alone { "; no other host could lead, so it stays" } else { "" };
             let lapsed = if *is_in_force { "" } else { lapsed(true) };
-            let text = format!("{host} {}{lapsed}{stays}", drain.said(*written_at));
+            let (by, reason) = (output.part(&drain.by).into_owned(), output.part(&drain.reason).into_owned());
+            let said = Drain { reason, by, ..drain.clone() }.said(*written_at);
+            let text = format!("{host} {said}{lapsed}{stays}");
             facts.push(("drained", Cell::new(text, Tone::Warning)));
         }
     }

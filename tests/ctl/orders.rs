@@ -84,6 +84,21 @@ fn a_reason_is_not_needed() {
 }
 
 #[test]
+fn a_long_reason_does_not_hide_what_ends_the_order() {
+    let election = election();
+    election.prepare();
+    let reason = "long ".repeat(200);
+    assert_eq!(ctl(&["disable", &election.name, "--reason", &reason]).code, 0);
+    let remedy = format!("long ... (800 more characters, -o plain shows them); zk-leaderctl enable {} ", election.name);
+    for verb in ["status", "doctor"] {
+        let said = ctl(&[verb, &election.name]).output;
+        assert!(said.contains(&remedy), "{said}");
+    }
+    let plain = ctl(&["status", &election.name, "-o", "plain"]).output;
+    assert!(plain.contains(&reason), "{plain}");
+}
+
+#[test]
 fn a_newcomer_to_a_disabled_election_starts_nothing_though_it_is_first_in_line() {
     let election = election();
     election.prepare();

@@ -20,7 +20,7 @@ pub(super) async fn findings(
 ) -> Result<Vec<Finding>, CommandError> {
     if let Some(order) = &election.orders.disabled {
         let remedy = remedy::about_election("enable", &election.base);
-        let (by, end, reason) = (&order.by, order.end(), &order.reason);
+        let (by, end, reason) = (context.output.part(&order.by), order.end(), context.output.part(&order.reason));
         let text = format!("disabled by {by} {end}: {reason}; {remedy} lets it be led again");
         return Ok(vec![advice("election", text)]);
     }
