@@ -110,11 +110,11 @@ async fn until_nobody_runs(
             None => match (first_unconfirmed(context, &election.slots).await, runs_all_the_same(&election)) {
                 (Some(slot), _) => why_not_confirmed(slot),
                 (None, Some(why)) => (why, None),
-                (None, None) => return Ok(Step::Done(told(context, "idle", DONE, "no command runs\n"))),
+                (None, None) => return Ok(Step::Done(told(context, "idle", DONE, "no command runs"))),
             },
         };
         progress.tell(&doing);
-        Ok(Step::NotYet(told(context, "running", NOT_DONE, &format!("{}\n", unfinished(&doing, holder, limit)))))
+        Ok(Step::NotYet(told(context, "running", NOT_DONE, &unfinished(&doing, holder, limit))))
     })
     .await
 }

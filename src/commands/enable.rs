@@ -47,11 +47,11 @@ async fn until_one_runs(
         let election = context.election().await?;
         let mut leaders = election.slots.iter().filter_map(|slot| new_leader(slot, &election));
         if let Some((id, _)) = leaders.clone().find(|(_, phase)| slot_state::runs(*phase)) {
-            return Ok(Step::Done(told(context, "led", DONE, &format!("{id} leads\n"))));
+            return Ok(Step::Done(told(context, "led", DONE, &format!("{id} leads"))));
         }
         // It was given after ours, whatever our clock says of its end.
         if let Some(order) = election.orders.disabled.as_ref().or(election.lapsed.disabled.as_ref()) {
-            let text = format!("the election was disabled again: {}\n", Present::disabled(order).said());
+            let text = format!("the election was disabled again: {}", Present::disabled(order).said());
             return Ok(Step::Done(told(context, "disabled", NOT_DONE, &text)));
         }
         match leaders.next() {
@@ -71,14 +71,14 @@ fn unfinished(context: &CommandContext<'_>, election: &ElectionView, limit: Dura
     let outliving =
         || slot_state::outliving(election, clock::time_of_day()).into_iter().next().map(|command| command.why);
     if let Some(why) = election.slots.iter().find_map(|slot| why_unknown(slot, election)).or_else(outliving) {
-        let text = format!("whether a command runs is not known after {length}: {why}\n");
+        let text = format!("whether a command runs is not known after {length}: {why}");
         return told(context, "unknown", NOT_KNOWN, &text);
     }
     if let Some(who) = slot_state::foreign_in_words(election) {
-        return told(context, "foreign", NOT_DONE, &format!("none of our hosts leads after {length}: {who}\n"));
+        return told(context, "foreign", NOT_DONE, &format!("none of our hosts leads after {length}: {who}"));
     }
     let remedy = remedy::about_election("status", &election.base);
-    let text = format!("no command runs after {length}; {remedy} tells why\n");
+    let text = format!("no command runs after {length}; {remedy} tells why");
     told(context, "nobody-leads", NOT_DONE, &text)
 }
 

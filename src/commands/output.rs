@@ -71,12 +71,13 @@ impl Output {
         if self.format == OutputFormat::Yaml { yaml::of(value) } else { printable_json(&format!("{value:#}\n")) }
     }
 
-    /// An object for programs, a word for scripts, a text for people.
-    pub fn told(&self, object: &Value, word: &str, text: &str) -> String {
+    /// An object for programs, a word for scripts, a line for people, or none: whatever a name in it holds, it is one line.
+    pub fn told(&self, object: &Value, word: &str, line: &str) -> String {
         match self.format {
             OutputFormat::Json | OutputFormat::Yaml => self.object(object),
             OutputFormat::Plain => format!("{word}\n"),
-            OutputFormat::Table | OutputFormat::Wide => text.split_inclusive('\n').map(printable_line).collect(),
+            OutputFormat::Table | OutputFormat::Wide if line.is_empty() => String::new(),
+            OutputFormat::Table | OutputFormat::Wide => printable(line) + "\n",
         }
     }
 
@@ -167,11 +168,6 @@ impl Output {
     }
 }
 
-/// Its own end of line is kept.
-fn printable_line(line: &str) -> String {
-    line.strip_suffix('\n').map_or_else(|| printable(line), |line| printable(line) + "\n")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -207,9 +203,10 @@ mod tests {
     }
 
     #[test]
-    fn a_text_of_several_lines_keeps_them_and_shows_no_other_control_characters() {
-        let told = OUTPUT.told(&Value::Null, "word", "a\x1b[31mb\nc\x07\n");
-        assert_eq!(told, "a\\u{1b}[31mb\nc\\u{7}\n");
+    fn what_is_told_is_one_line_and_shows_no_control_characters() {
+        let told = |line| OUTPUT.told(&Value::Null, "word", line);
+        assert_eq!(told("a\x1b[31mb\nc\x07"), "a\\u{1b}[31mb\\nc\\u{7}\n");
+        assert_eq!(told(""), "");
     }
 
     #[test]

@@ -310,9 +310,11 @@ fn no_answer_about_an_order_shows_control_characters_of_its_operator() {
     let root = format!("/hostile-{}", election.name);
     let drain = format!("{root}/drains/db9");
     election.admin.create_all(&drain);
-    election.admin.set(&drain, r#"{"v":1,"order":"1","reason":"r","by":"\u001b]0;owned\u0007\u001b[31mE"}"#);
+    election
+        .admin
+        .set(&drain, r#"{"v":1,"order":"1","reason":"r","by":"\u001b]0;owned\u0007\u001b[31mE\nno command runs"}"#);
     let said = ctl(&["undrain", "db9", "--root", &root]);
-    let is_shown = said.output.contains(r"\u{1b}]0;owned\u{7}\u{1b}[31mE");
+    let is_shown = said.output.contains(r"\u{1b}]0;owned\u{7}\u{1b}[31mE\nno command runs");
     assert!(said.code == 0 && is_shown && !said.output.trim_end().contains(char::is_control), "{said:?}");
 }
 

@@ -116,7 +116,10 @@ async fn until_it_leads_none(
         }
         let may_lead = !fleet.led.is_empty() || !fleet.next.is_empty();
         if !may_lead && fleet.unknown.is_empty() && fleet.perhaps.is_empty() {
-            return Ok(Step::Done(Ok(settled(order, &fleet, &before.closed))));
+            if !fleet.closed.is_empty() && fleet.closed != before.closed {
+                progress.tell(&report::closed(order.host, &fleet));
+            }
+            return Ok(Step::Done(Ok(settled(order, &fleet))));
         }
         progress.tell(&report::waits_for(order.host, &fleet));
         let state = if may_lead { "leading" } else { "unknown" };
@@ -135,29 +138,17 @@ async fn stands(context: &CommandContext<'_>, order: &Drained<'_>, given: &Given
     found.is_some_and(|znode| if is_ours(&znode) { given.lasts() } else { is_in_force(&znode) })
 }
 
-/// `told_of`: the closed ones that the operator has been told of.
-fn settled(order: &Drained<'_>, fleet: &Fleet, told_of: &[String]) -> Answer {
+fn settled(order: &Drained<'_>, fleet: &Fleet) -> Answer {
     let host = order.host;
-    let is_told = fleet.closed.is_empty() || fleet.closed == told_of;
-    let closed = if is_told { String::new() } else { format!("{}\n", report::closed(host, fleet)) };
     if fleet.stays.is_empty() {
         return match fleet.closed.as_slice() {
-            [] => told(order, fleet, "idle", DONE, &format!("{host} leads no election any more\n")),
-            _ => told(
-                order,
-                fleet,
-                "unknown",
-                NOT_DONE,
-                &format!("{closed}{host} leads none of those that we may read\n"),
-            ),
+            [] => told(order, fleet, "idle", DONE, &format!("{host} leads no election any more")),
+            _ => told(order, fleet, "unknown", NOT_DONE, &format!("{host} leads none of those that we may read")),
         };
     }
-    let text = format!(
-        "{host} still leads {}, which no other host could lead; {}\n{closed}",
-        report::listed(&fleet.stays),
-        report::remedy_for_the_only_one(order)
-    );
-    told(order, fleet, "leading", NOT_DONE, &text)
+    let (stays, remedy) = (report::listed(&fleet.stays), report::remedy_for_the_only_one(order));
+    let line = format!("{host} still leads {stays}, which no other host could lead; {remedy}");
+    told(order, fleet, "leading", NOT_DONE, &line)
 }
 
 /// The directory may have been created beforehand, with an ACL of its own. When it was written, if that can be read, and the drain
@@ -205,9 +196,9 @@ async fn undrained(context: &CommandContext<'_>, root: &str, host: &str) -> Resu
     let was = context.client.delete(&path).await? == Written::Done;
     let object = json!({ "v": 1, "host": host, "state": "undrained", "was": was });
     let text = if was {
-        format!("{host} is not drained any more{ended}\n")
+        format!("{host} is not drained any more{ended}")
     } else {
-        format!("{host} was not drained below {root}\n")
+        format!("{host} was not drained below {root}")
     };
     Ok(Answer { text: context.output.told(&object, "undrained", &text), status: DONE })
 }

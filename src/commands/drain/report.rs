@@ -55,11 +55,11 @@ pub(super) fn unfinished(order: &Drained<'_>, fleet: &Fleet, limit: Duration) ->
     if fleet.led.is_empty() && fleet.unknown.is_empty() {
         let remedy = remedy_for_the_only_one(order);
         let remedy = if fleet.next.is_empty() { String::new() } else { format!("; {remedy}") };
-        return format!("{what} ({length} have passed){remedy}\n");
+        return format!("{what} ({length} have passed){remedy}");
     }
     let forced = order.drain.forced(order.host, order.root);
     let why = why_not_yet(fleet, &forced);
-    format!("{what} after {length}; {why}\n")
+    format!("{what} after {length}; {why}")
 }
 
 pub(super) fn remedy_for_the_only_one(order: &Drained<'_>) -> String {

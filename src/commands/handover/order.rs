@@ -109,7 +109,7 @@ pub(super) fn gone_meanwhile(election: &ElectionView, order: &Handover) -> Optio
         Some(other) => {
             Some(format!("meanwhile, {} took the place of this one; {status} tells who leads", other.ordered()))
         }
-        None => Some(gone("handover", true, &status).trim_end().to_owned()),
+        None => Some(gone("handover", true, &status)),
     }
 }
 

@@ -92,7 +92,7 @@ async fn caught_up(asked: &Asked) -> Result<CommandContext<'_>, CommandError> {
 /// Who waits for what becomes of an order that is gone meanwhile.
 pub(in crate::commands) fn gone(what: &str, lasts: bool, remedy: &str) -> String {
     let how = if lasts { "lapsed, or was taken back by somebody," } else { "was taken back by somebody" };
-    format!("the {what} {how} meanwhile; {remedy} tells who leads\n")
+    format!("the {what} {how} meanwhile; {remedy} tells who leads")
 }
 
 /// No answer came; a refusal, or an election that is not there, is one.
