@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::orders::following::{self, Given, Step, gone};
 use super::orders::replacing::Present;
@@ -36,26 +36,44 @@ pub(super) async fn answer(
         since: None,
     };
     let given = Given::now(lasts);
-    let replaced = give(context, &election, &order).await?;
+    let (since, replaced) = give(context, &election, &order).await?;
+    let ours = Ours { order: Disabled { since, ..order }, given, replaced };
     let mut progress = Progress::new(context.output.format);
-    if let Some(replaced) = replaced {
+    if let Some(replaced) = &ours.replaced {
         progress.tell(&format!("this replaces {}", replaced.said()));
     }
-    let end = end(context, &order, &election.base).await;
-    progress.tell(&format!("{} is disabled {end}", election.base));
-    let Some(limit) = wait else { return Ok(told(context, "disabled", DONE, "")) };
+    progress.tell(&format!("{} is disabled {}", election.base, end(&ours.order, &election.base)));
+    let Some(limit) = wait else { return Ok(ours.told(context, "disabled", DONE, "", &Value::Null)) };
     let remedy = remedy::about_election("enable", &election.base);
     context.stands(format!("the election stays disabled; {remedy} takes it back"));
-    until_nobody_runs(context, (&order, &given), limit, &mut progress).await
+    until_nobody_runs(context, &ours, limit, &mut progress).await
 }
 
-/// The order in force that it replaces. That one ends no later, or the new one is refused. Which is in force, `ZooKeeper`'s clock
-/// tells: ours may be fast.
+/// The order that was given.
+struct Ours {
+    /// `since`: by `ZooKeeper`'s clock, if that could be read.
+    order: Disabled,
+    given: Given,
+    /// The one in force before.
+    replaced: Option<Present>,
+}
+
+impl Ours {
+    /// `may_run`: where a command may still run, if that was asked.
+    fn told(&self, context: &CommandContext<'_>, state: &str, status: u8, line: &str, may_run: &Value) -> Answer {
+        let (until, replaced) = (self.order.ends_at(), self.replaced.as_ref().map(Present::json));
+        let object = json!({ "v": 1, "state": state, "until": until, "replaced": replaced, "may_run": may_run });
+        Answer { text: context.output.told(&object, state, line), status }
+    }
+}
+
+/// Since when it is in force, and the order in force that it replaces. That one ends no later, or the new one is refused. Which is
+/// in force, `ZooKeeper`'s clock tells: ours may be fast.
 async fn give(
     context: &CommandContext<'_>,
     election: &ElectionView,
     order: &Disabled,
-) -> Result<Option<Present>, CommandError> {
+) -> Result<(Option<i64>, Option<Present>), CommandError> {
     let (remedy, mut outcome) = (remedy::about_election("enable", &election.base), Ok(None));
     let status = remedy::about_election("status", &election.base);
     let may_stand =
@@ -74,24 +92,23 @@ async fn give(
         outcome = refusal.map(|()| present);
     })
     .await?;
-    Ok(orders::stood(context, election, outcome?).await)
+    let (replaced, since) = (outcome?, orders::written_at(context, election).await);
+    Ok((since, replaced.filter(|replaced| replaced.stands_at(since))))
 }
 
-/// When the order ends, by `ZooKeeper`'s clock. It was given whether or not that can be read.
-async fn end(context: &CommandContext<'_>, order: &Disabled, base: &str) -> String {
-    let Some(lasts) = order.lasts() else {
-        return format!("until somebody runs: {}", remedy::about_election("enable", base));
-    };
-    let seen = context.election().await.ok().and_then(|election| election.orders.disabled);
-    let known = seen.filter(|seen| seen.order == order.order);
-    known.map_or_else(|| format!("for {}", words::length(lasts)), |order| order.end())
+/// When the order ends. It was given whether or not `ZooKeeper`'s time is known.
+fn end(order: &Disabled, base: &str) -> String {
+    match order.for_ms {
+        Some(_) => order.end(),
+        None => format!("until somebody runs: {}", remedy::about_election("enable", base)),
+    }
 }
 
 /// A record that is free says so; one that is not renewed any more for as long as its lease does so, too, if a quorum
 /// confirms it.
 async fn until_nobody_runs(
     context: &CommandContext<'_>,
-    (order, given): (&Disabled, &Given),
+    ours: &Ours,
     limit: Duration,
     progress: &mut Progress,
 ) -> Result<Answer, CommandError> {
@@ -100,27 +117,44 @@ async fn until_nobody_runs(
         let election = context.election().await?;
         // After the record was read: a renewal that came before it must not be dated too early.
         let now = clock::now().observer;
-        if !stands(&election, order, given) {
-            let text = gone("order", order.for_ms.is_some(), &remedy::about_election("status", &election.base));
-            return Ok(Step::Done(told(context, "enabled", NOT_DONE, &text)));
+        if !stands(&election, ours) {
+            let status = remedy::about_election("status", &election.base);
+            let text = gone("order", ours.order.for_ms.is_some(), &status);
+            return Ok(Step::Done(ours.told(context, "enabled", NOT_DONE, &text, &Value::Null)));
         }
         let running: Vec<_> = election.slots.iter().filter(|slot| may_run(slot, &election, now, &mut seen)).collect();
-        let (doing, holder) = match running.first() {
-            Some(slot) => why_not_idle(slot, &election),
-            None => match (first_unconfirmed(context, &election.slots).await, runs_all_the_same(&election)) {
-                (Some(slot), _) => why_not_confirmed(slot),
-                (None, Some(why)) => (why, None),
-                (None, None) => return Ok(Step::Done(told(context, "idle", DONE, "no command runs"))),
-            },
+        let mut running: Vec<_> = running.into_iter().map(|slot| (Some(slot), why_not_idle(slot, &election))).collect();
+        if running.is_empty() {
+            running.extend(match (first_unconfirmed(context, &election.slots).await, runs_all_the_same(&election)) {
+                (Some(slot), _) => Some((Some(slot), why_not_confirmed(slot))),
+                (None, Some(why)) => Some((None, (why, None))),
+                (None, None) => None,
+            });
+        }
+        let list = running.iter().map(|(slot, (why, _))| may_run_json(*slot, why, &election)).collect();
+        let Some((_, (doing, holder))) = running.into_iter().next() else {
+            return Ok(Step::Done(ours.told(context, "idle", DONE, "no command runs", &list)));
         };
         progress.tell(&doing);
-        Ok(Step::NotYet(told(context, "running", NOT_DONE, &unfinished(&doing, holder, limit))))
+        let text = unfinished(&doing, holder, limit);
+        Ok(Step::NotYet(ours.told(context, "running", NOT_DONE, &text, &list)))
     })
     .await
 }
 
+/// For programs, with the names of `status`. `leader`: whose command may run.
+fn may_run_json(slot: Option<&SlotView>, why: &str, election: &ElectionView) -> Value {
+    let leader = slot.and_then(|slot| slot.lease.as_ref()?.0.last_to_run());
+    let phase = slot.and_then(|slot| match slot_state::of(slot, election) {
+        SlotState::Led { phase, .. } => Some(phase),
+        _ => None,
+    });
+    let leader = leader.map(|it| json!({ "id": it.id, "host": it.host, "pid": it.pid, "phase": phase }));
+    json!({ "slot": slot.and_then(|slot| slot.name.as_ref()), "leader": leader, "why": why })
+}
+
 /// Whether our order, or another one that took its place, is in force.
-fn stands(election: &ElectionView, order: &Disabled, given: &Given) -> bool {
+fn stands(election: &ElectionView, Ours { order, given, .. }: &Ours) -> bool {
     let (in_force, lapsed) = (election.orders.disabled.as_ref(), election.lapsed.disabled.as_ref());
     let is_ours = in_force.or(lapsed).is_some_and(|present| present.order == order.order);
     if is_ours { given.lasts() } else { in_force.is_some() }
@@ -235,11 +269,6 @@ pub(super) fn is_over(lease: &Lease, mzxid: i64, now: Sighting, seen: &mut Vec<(
         now
     });
     now >= wait_over_at(first, lease.longest()) && lease.dies_in_time()
-}
-
-/// The outcome of `disable` or `enable`.
-pub(super) fn told(context: &CommandContext<'_>, state: &str, status: u8, text: &str) -> Answer {
-    Answer { text: context.output.told(&json!({ "v": 1, "state": state }), state, text), status }
 }
 
 #[cfg(test)]

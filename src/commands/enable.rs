@@ -4,7 +4,8 @@
 
 use std::time::Duration;
 
-use super::disable::told;
+use serde_json::json;
+
 use super::orders::following::{self, Step};
 use super::orders::replacing::Present;
 use super::orders::{self, Patience, Progress};
@@ -22,9 +23,10 @@ pub(super) async fn answer(context: &CommandContext<'_>, wait: Option<Duration>)
     let may_stand = format!("the election may be enabled by now: {status} tells whether it is");
     let mut ended = None;
     orders::change(context, &election, Some(&may_stand), |orders| ended = orders.disabled.take()).await?;
-    let ended = orders::stood(context, &election, ended.as_ref().map(Present::disabled)).await;
+    let now = if ended.is_some() { orders::written_at(context, &election).await } else { None };
+    let ended = ended.as_ref().map(Present::disabled).filter(|ended| ended.stands_at(now));
     let control = format!("{}/{CONTROL}", election.base);
-    let done = match ended {
+    let done = match &ended {
         Some(ended) => format!("is enabled again; this ends {}", ended.said()),
         None if election.is_unreadable(&control) => {
             "is not disabled: its orders could not be read, and are written anew".to_owned()
@@ -33,26 +35,43 @@ pub(super) async fn answer(context: &CommandContext<'_>, wait: Option<Duration>)
     };
     let mut progress = Progress::new(context.output.format);
     progress.tell(&format!("{} {done}", election.base));
-    let Some(limit) = wait else { return Ok(told(context, "enabled", DONE, "")) };
+    let enabled = Enabled { context, ended };
+    let Some(limit) = wait else { return Ok(enabled.told("enabled", DONE, "", None)) };
     context.stands(format!("the election stays enabled; {status} tells who leads"));
-    until_one_runs(context, limit, &mut progress).await
+    until_one_runs(&enabled, limit, &mut progress).await
+}
+
+struct Enabled<'a> {
+    context: &'a CommandContext<'a>,
+    /// The order that was in force.
+    ended: Option<Present>,
+}
+
+impl Enabled<'_> {
+    /// `again`: the order that was given since then.
+    fn told(&self, state: &str, status: u8, line: &str, again: Option<&Present>) -> Answer {
+        let (ended, again) = (self.ended.as_ref().map(Present::json), again.map(Present::json));
+        let object = json!({ "v": 1, "state": state, "ended": ended, "disabled": again });
+        Answer { text: self.context.output.told(&object, state, line), status }
+    }
 }
 
 async fn until_one_runs(
-    context: &CommandContext<'_>,
+    enabled: &Enabled<'_>,
     limit: Duration,
     progress: &mut Progress,
 ) -> Result<Answer, CommandError> {
-    following::until(context, &Patience::new(limit), progress, async |context, progress| {
+    following::until(enabled.context, &Patience::new(limit), progress, async |context, progress| {
         let election = context.election().await?;
         let mut leaders = election.slots.iter().filter_map(|slot| new_leader(slot, &election));
         if let Some((id, _)) = leaders.clone().find(|(_, phase)| slot_state::runs(*phase)) {
-            return Ok(Step::Done(told(context, "led", DONE, &format!("{id} leads"))));
+            return Ok(Step::Done(enabled.told("led", DONE, &format!("{id} leads"), None)));
         }
         // It was given after ours, whatever our clock says of its end.
         if let Some(order) = election.orders.disabled.as_ref().or(election.lapsed.disabled.as_ref()) {
-            let text = format!("the election was disabled again: {}", Present::disabled(order).said());
-            return Ok(Step::Done(told(context, "disabled", NOT_DONE, &text)));
+            let again = Present::disabled(order);
+            let text = format!("the election was disabled again: {}", again.said());
+            return Ok(Step::Done(enabled.told("disabled", NOT_DONE, &text, Some(&again))));
         }
         match leaders.next() {
             // It has heard of the order that was taken back.
@@ -60,26 +79,27 @@ async fn until_one_runs(
             Some((id, Some(phase))) => progress.tell(&format!("{id} is elected; it is {phase}")),
             _ => {}
         }
-        Ok(Step::NotYet(unfinished(context, &election, limit)))
+        Ok(Step::NotYet(unfinished(enabled, &election, limit)))
     })
     .await
 }
 
 /// When the time is over.
-fn unfinished(context: &CommandContext<'_>, election: &ElectionView, limit: Duration) -> Answer {
+fn unfinished(enabled: &Enabled<'_>, election: &ElectionView, limit: Duration) -> Answer {
     let length = words::length(limit);
     let outliving =
         || slot_state::outliving(election, clock::time_of_day()).into_iter().next().map(|command| command.why);
     if let Some(why) = election.slots.iter().find_map(|slot| why_unknown(slot, election)).or_else(outliving) {
         let text = format!("whether a command runs is not known after {length}: {why}");
-        return told(context, "unknown", NOT_KNOWN, &text);
+        return enabled.told("unknown", NOT_KNOWN, &text, None);
     }
     if let Some(who) = slot_state::foreign_in_words(election) {
-        return told(context, "foreign", NOT_DONE, &format!("none of our hosts leads after {length}: {who}"));
+        let text = format!("none of our hosts leads after {length}: {who}");
+        return enabled.told("foreign", NOT_DONE, &text, None);
     }
     let remedy = remedy::about_election("status", &election.base);
     let text = format!("no command runs after {length}; {remedy} tells why");
-    told(context, "nobody-leads", NOT_DONE, &text)
+    enabled.told("nobody-leads", NOT_DONE, &text, None)
 }
 
 /// Why a command may run in this slot though nobody says that it does. Who leads runs none only as long as it says what comes

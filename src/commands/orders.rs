@@ -12,7 +12,6 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use self::following::may_pass;
-use self::replacing::Present;
 
 use super::{CommandContext, CommandError};
 use crate::clock;
@@ -71,19 +70,8 @@ pub(super) async fn time(context: &CommandContext<'_>, election: &ElectionView) 
     Ok(written_at(context, election).await)
 }
 
-/// This order if it was in force when we ended it, or put another one in its place, just now.
-pub(super) async fn stood(
-    context: &CommandContext<'_>,
-    election: &ElectionView,
-    order: Option<Present>,
-) -> Option<Present> {
-    let order = order?;
-    let now = written_at(context, election).await;
-    order.stands_at(now).then_some(order)
-}
-
 /// The time of the last write of the orders; `None`: it cannot be read.
-async fn written_at(context: &CommandContext<'_>, election: &ElectionView) -> Option<i64> {
+pub(super) async fn written_at(context: &CommandContext<'_>, election: &ElectionView) -> Option<i64> {
     let found = context.client.read(&format!("{}/{CONTROL}", election.base)).await;
     found.ok().flatten().map(|znode| znode.facts.changed_at)
 }

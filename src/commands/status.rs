@@ -16,7 +16,7 @@ use crate::observe::words;
 use crate::zookeeper::admin::Facts;
 use crate::zookeeper::admin::view::{DrainView, ElectionView, SlotView, Unreadable};
 use crate::zookeeper::schema::control::drain::Drain;
-use crate::zookeeper::schema::control::remedy;
+use crate::zookeeper::schema::control::{Disabled, Handover, remedy};
 use crate::zookeeper::schema::lease::{Holder, Lease};
 use crate::zookeeper::schema::member::Member;
 
@@ -281,13 +281,29 @@ fn object(election: &ElectionView, seen: &[SlotState], status: u8) -> Value {
         "state": state,
         "slots": slots,
         "contenders": line,
-        "disabled": election.orders.disabled,
-        "handover": election.orders.handover,
+        "disabled": election.orders.disabled.as_ref().map(disabled_json),
+        "handover": election.orders.handover.as_ref().map(handover_json),
         // Over by our clock alone, and not deleted.
-        "lapsed": { "disabled": election.lapsed.disabled, "handover": election.lapsed.handover },
+        "lapsed": {
+            "disabled": election.lapsed.disabled.as_ref().map(disabled_json),
+            "handover": election.lapsed.handover.as_ref().map(handover_json),
+        },
         "drains": election.drains.iter().filter(|drain| drain.is_in_force).map(drain_json).collect::<Vec<_>>(),
         "unreadable": unreadable,
     })
+}
+
+fn disabled_json(order: &Disabled) -> Value {
+    with_end(json!(order), order.ends_at())
+}
+
+fn handover_json(order: &Handover) -> Value {
+    with_end(json!(order), order.ends_at())
+}
+
+fn with_end(mut order: Value, end: Option<i64>) -> Value {
+    order.as_object_mut().and_then(|fields| fields.insert("until".to_owned(), json!(end)));
+    order
 }
 
 /// Who drains which host, and why and until when.

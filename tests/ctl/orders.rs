@@ -227,6 +227,31 @@ fn an_order_is_not_replaced_by_one_that_ends_earlier_and_whoever_replaces_or_end
     assert_eq!(order(&["Bob: test", "--for", "3s"]).code, 0);
 }
 
+/// Its supervisor hangs meanwhile.
+#[test]
+fn programs_are_told_whose_order_is_replaced_or_ended_until_when_and_whose_command_may_still_run() {
+    let election = election();
+    let (name, hosts) = (&election.name, hosts(&election, &["a"]));
+    hosts[0].signal(Signal::SIGSTOP);
+    let disable = |words: &[&str]| ctl(&[&["disable", name, "--json", "--reason"], words].concat()).json();
+    let anna = disable(&["Anna: restore", "--for", "2h"]);
+    assert_eq!((&anna["replaced"], &anna["may_run"]), (&Value::Null, &Value::Null), "{anna}");
+    let bob = disable(&["Bob: longer", "--for", "4h", "--wait", "--timeout", "1s"]);
+    hosts[0].signal(Signal::SIGCONT);
+    let of_anna = (&bob["replaced"]["reason"], &bob["replaced"]["until"]);
+    assert_eq!(of_anna, (&"Anna: restore".into(), &anna["until"]), "{bob}");
+    let running = &bob["may_run"][0];
+    let whose = (&bob["state"], &running["leader"]["id"], &running["why"]);
+    assert_eq!(whose, (&"running".into(), &"a".into(), &"a is told to stop its command".into()), "{bob}");
+    let shown = &ctl(&["status", name, "--json"]).json()["disabled"];
+    let enabled = ctl(&["enable", name, "--json"]).json();
+    for order in [shown, &enabled["ended"]] {
+        let facts = [&order["reason"], &order["by"], &order["until"]];
+        assert_eq!(facts, [&"Bob: longer".into(), &bob["replaced"]["by"], &bob["until"]], "{order}");
+        assert!(order["until"].is_i64(), "{order}");
+    }
+}
+
 /// Bob's host is three hours ahead, and Anna's order ends in two. No host is there, then one.
 #[test]
 fn an_operator_whose_clock_is_fast_does_not_take_the_order_of_another_one_for_ended() {
@@ -274,6 +299,13 @@ fn an_operator_whose_clock_is_fast_is_told_whose_drain_he_replaces_or_ends() {
         let said = bob(asked);
         assert!(said.contains(&format!("{how} the order of ")) && said.contains("Anna: kernel"), "{said}");
     }
+    let json = |said: &[&str]| ctl(&[said, &["--json", "--root", &root]].concat()).json();
+    let drained = json(&["drain", "db1", "--force", "--reason", "Anna: kernel", "--for", "2h"]);
+    assert!(drained["until"].is_i64() && drained["replaced"].is_null(), "{drained}");
+    let again = json(&["drain", "db1", "--force", "--reason", "Bob: longer"]);
+    assert_eq!((&again["until"], &again["replaced"]["until"]), (&Value::Null, &drained["until"]), "{again}");
+    let ended = &json(&["undrain", "db1"])["ended"];
+    assert_eq!((&ended["reason"], &ended["force"]), (&"Bob: longer".into(), &true.into()), "{ended}");
 }
 
 /// In a chroot of its own the election needs no name, until another one begins there while an operator waits.

@@ -41,7 +41,7 @@ pub(super) async fn answer(context: &CommandContext<'_>) -> Result<Answer, Comma
                 for_ms: lasts.map(|lasts| u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX)),
                 force: *force,
             };
-            drained(&Drained { context, root, host, drain: &drain }, *wait).await
+            drained(&Drained { context, root, host, drain: &drain, until: None, replaced: None }, *wait).await
         }
         Question::Undrain { host } => undrained(context, root, host).await,
         _ => Err(CommandError::not_known("not a question about a drain")),
@@ -53,11 +53,15 @@ struct Drained<'a> {
     root: &'a str,
     host: &'a str,
     drain: &'a Drain,
+    /// Once it is written: by `ZooKeeper`'s clock.
+    until: Option<i64>,
+    /// The drain in force before.
+    replaced: Option<&'a Present>,
 }
 
 async fn drained(order: &Drained<'_>, wait: Option<Duration>) -> Result<Answer, CommandError> {
     let before = fleet::look(order, &mut Vec::new()).await?;
-    let Drained { context, root, host, drain } = order;
+    let Drained { context, root, host, drain, .. } = order;
     if let Some(whole) = before.is_id_on.as_ref().filter(|_| before.shared == 0) {
         let remedy = remedy::about_host("drain", whole, root);
         let sentence = format!("{host} is a participant on {whole}, and a drain is for the whole host: {remedy}");
@@ -65,8 +69,10 @@ async fn drained(order: &Drained<'_>, wait: Option<Duration>) -> Result<Answer, 
     }
     let given = Given::now(drain.lasts());
     let (written_at, replaced) = write(order).await?;
+    let until = written_at.and_then(|written_at| drain.ends_at(written_at));
+    let order = &Drained { until, replaced: replaced.as_ref(), ..*order };
     let mut progress = Progress::new(context.output.format);
-    if let Some(replaced) = replaced {
+    if let Some(replaced) = &replaced {
         progress.tell(&format!("this replaces {}", replaced.said()));
     }
     let end = match (written_at, drain.lasts()) {
@@ -154,7 +160,7 @@ fn settled(order: &Drained<'_>, fleet: &Fleet) -> Answer {
 /// The directory may have been created beforehand, with an ACL of its own. When it was written, if that can be read, and the drain
 /// in force that it replaces: that one ends no later, or the new one is refused.
 async fn write(order: &Drained<'_>) -> Result<(Option<i64>, Option<Present>), CommandError> {
-    let Drained { context, root, host, drain } = order;
+    let Drained { context, root, host, drain, .. } = order;
     let (client, directory) = (&context.client, format!("{root}/{DRAINS}"));
     if client.children(&directory).await?.is_none() {
         client.create_below(root, &directory, b"").await?;
@@ -192,11 +198,12 @@ fn present(znode: &Znode) -> Option<Present> {
 async fn undrained(context: &CommandContext<'_>, root: &str, host: &str) -> Result<Answer, CommandError> {
     let path = format!("{root}/{DRAINS}/{host}");
     let ended = context.client.read(&path).await.ok().flatten().as_ref().and_then(present);
-    let ended = ended.map_or_else(String::new, |ended| format!("; this ends {}", ended.said()));
+    let said = ended.as_ref().map_or_else(String::new, |ended| format!("; this ends {}", ended.said()));
     let was = context.client.delete(&path).await? == Written::Done;
-    let object = json!({ "v": 1, "host": host, "state": "undrained", "was": was });
+    let ended = ended.filter(|_| was).as_ref().map(Present::json);
+    let object = json!({ "v": 1, "host": host, "state": "undrained", "was": was, "ended": ended });
     let text = if was {
-        format!("{host} is not drained any more{ended}")
+        format!("{host} is not drained any more{said}")
     } else {
         format!("{host} was not drained below {root}")
     };
@@ -209,6 +216,8 @@ fn told(order: &Drained<'_>, fleet: &Fleet, state: &str, status: u8, text: &str)
         "host": order.host,
         "root": order.root,
         "state": state,
+        "until": order.until,
+        "replaced": order.replaced.map(Present::json),
         "elections": fleet.elections,
         "takes_part_in": fleet.shared,
         "leads": fleet.led,

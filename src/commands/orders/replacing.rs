@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
 use crate::commands::CommandError;
 use crate::zookeeper::schema::control::Disabled;
 use crate::zookeeper::schema::control::drain::Drain;
@@ -19,24 +21,34 @@ pub(in crate::commands) struct Present {
     given_at: i64,
     /// `None`: it has no limit.
     ends_at: Option<i64>,
-    force: bool,
+    /// Of a drain.
+    force: Option<bool>,
 }
 
 impl Present {
     pub fn disabled(order: &Disabled) -> Self {
         let (by, end, reason) = (order.by.clone(), order.end(), order.reason.clone());
         let given_at = order.since.unwrap_or_default();
-        Self { by, end, reason, given_at, ends_at: order.ends_at(), force: false }
+        Self { by, end, reason, given_at, ends_at: order.ends_at(), force: None }
     }
 
     pub fn drain(drain: &Drain, written_at: i64) -> Self {
         let (by, end, reason) = (drain.by.clone(), drain.end(written_at), drain.reason.clone());
-        Self { by, end, reason, given_at: written_at, ends_at: drain.ends_at(written_at), force: drain.force }
+        Self { by, end, reason, given_at: written_at, ends_at: drain.ends_at(written_at), force: Some(drain.force) }
     }
 
     /// Operator, end and reason.
     pub fn said(&self) -> String {
         format!("the order of {} {}: {:?}", self.by, self.end, self.reason)
+    }
+
+    /// For programs, with the names of `status`.
+    pub fn json(&self) -> Value {
+        let Self { by, reason, given_at, ends_at, force, .. } = self;
+        match force {
+            None => json!({ "by": by, "reason": reason, "since": given_at, "until": ends_at }),
+            Some(force) => json!({ "by": by, "reason": reason, "since": given_at, "until": ends_at, "force": force }),
+        }
     }
 
     /// Whether it is in force at this time of day. If that is not known, it is.
@@ -48,7 +60,7 @@ impl Present {
     pub fn gives_way(&self, now: i64, lasts: Option<Duration>, force: bool, remedy: &str) -> Result<(), CommandError> {
         let lacks = match () {
             () if self.ends_before(now, lasts) => "would end earlier than",
-            () if self.force && !force => "lacks the --force of",
+            () if self.force == Some(true) && !force => "lacks the --force of",
             () => return Ok(()),
         };
         let sentence = format!("refused: this order {lacks} {}; {remedy} ends that one", self.said());
