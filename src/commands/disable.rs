@@ -295,27 +295,27 @@ mod tests {
     /// It has never run a command: it was elected, and an order came before that.
     #[test]
     fn under_a_holder_that_waits_or_gave_way_no_command_runs_and_it_is_not_cut_off() {
-        let said = |waiting_on: &str, role: &str, mzxid| {
+        let said = |waiting_on: &str, left| {
             let record = format!(
                 r#"{{"v":1,"state":"held","lease_ms":15000{waiting_on},"holder":{{"id":"a","host":"h","pid":1}}}}"#
             );
-            let written = Facts { mzxid: 7, ..Facts::default() };
-            let lease = Some((Lease::read(record.as_bytes()).unwrap(), written));
-            let member = Member { id: "a".into(), host: "h".into(), pid: 1, role: role.into(), ..Member::default() };
-            let mut election =
-                ElectionView { slots: vec![SlotView { lease, ..SlotView::default() }], ..ElectionView::default() };
-            election.members.insert("a".into(), (member, Facts { mzxid, ..Facts::default() }));
+            let lease = Some((Lease::read(record.as_bytes()).unwrap(), Facts::default()));
+            let member = Member { id: "a".into(), host: "h".into(), pid: 1, left, ..Member::default() };
+            let term = Some(Facts { mzxid: 7, ..Facts::default() });
+            let slots = vec![SlotView { lease, term, ..SlotView::default() }];
+            let mut election = ElectionView { slots, ..ElectionView::default() };
+            election.members.insert("a".into(), (member, Facts::default()));
             election.line.push(Candidate { id: "a".into(), ..Candidate::default() });
             let (doing, holder) = why_not_idle(&election.slots[0], &election);
             (doing.clone(), unfinished(&doing, holder, Duration::from_secs(3)))
         };
         let both = |sentence: &str| (sentence.to_owned(), format!("{sentence} (3s have passed)"));
         let before = both("no command runs under a; the lease before it must run out, within 15s");
-        assert_eq!(said(r#","waiting_on":5"#, "leader", 8), before, "it waits");
-        assert_eq!(said(r#","waiting_on":5"#, "follower", 8), before, "it gave way");
+        assert_eq!(said(r#","waiting_on":5"#, None), before, "it waits");
+        assert_eq!(said(r#","waiting_on":5"#, Some(7)), before, "it gave way");
         let fenced = both("no command runs under a; its lease must run out, within 15s");
-        assert_eq!(said("", "follower", 8), fenced, "it gave way while it fenced");
-        let leads = said("", "leader", 8);
+        assert_eq!(said("", Some(7)), fenced, "it gave way while it fenced");
+        let leads = said("", Some(6));
         assert_eq!(leads.0, "a is told to stop its command", "it may be dead, or cut off");
         assert!(leads.1.starts_with("a may still run the command after 3s; "), "{leads:?}");
     }

@@ -57,7 +57,7 @@ fn suspects(election: &ElectionView, now: i64) -> Vec<Option<i64>> {
 /// lost, the holder is not known.
 fn ends_at(slot: &SlotView, election: &ElectionView) -> Option<i64> {
     let (lease, written) = slot.lease.as_ref().filter(|(lease, _)| lease.is_held())?;
-    let waits = |holder: &Holder| lease.waiting_on.is_some() && slot_state::waits(holder, written, election);
+    let waits = |holder: &Holder| lease.waiting_on.is_some() && slot_state::waits(holder, slot, election);
     let is_over_some_day = !lease.holder.as_ref().is_some_and(waits);
     is_over_some_day.then(|| slot_state::longest_until(lease, written))
 }

@@ -69,7 +69,7 @@ pub(super) fn of(slot: &SlotView, election: &ElectionView) -> SlotState {
         return record_lost(slot, lease, written);
     };
     let whose = Whose::of(lease);
-    if gave_way(&holder, written, election) {
+    if gave_way(&holder, slot, election) {
         let is_over = slot.overdue_since.is_some();
         return SlotState::Nobody { why: WhyNobody::GaveWay { id: holder.id, whose, is_over } };
     }
@@ -79,7 +79,7 @@ pub(super) fn of(slot: &SlotView, election: &ElectionView) -> SlotState {
     let (member, is_waiting) = (member_of(election, &holder), lease.waiting_on.is_some());
     let in_line = election.line.iter().any(|candidate| candidate.id == holder.id);
     match member {
-        _ if is_waiting && waits(&holder, written, election) => SlotState::Waiting { holder },
+        _ if is_waiting && waits(&holder, slot, election) => SlotState::Waiting { holder },
         Some(member) if member.phase == "waiting" => SlotState::Waiting { holder },
         Some(member) if member.role == "leader" => SlotState::Led { holder, phase: member.phase.clone() },
         // Not written yet, or by a version that writes none.
@@ -131,21 +131,21 @@ pub(super) fn waits_in_words(id: &str) -> String {
     format!("{id} is elected, and waits until the lease before its own is over")
 }
 
-/// Whether the holder of a record that was written like this has said since then that it follows. A member that is a moment
-/// behind the record has said so before.
-pub(super) fn gave_way(holder: &Holder, written: &Facts, election: &ElectionView) -> bool {
-    let member = election.members.get(&holder.id).filter(|(member, _)| is_of(member, holder));
-    member.is_some_and(|(member, said)| member.role == "follower" && said.mzxid > written.mzxid)
+/// Whether the holder of this slot says that it has left its present term. A member that follows and does not say so may be a
+/// moment behind the record, even if its znode was written after it.
+pub(super) fn gave_way(holder: &Holder, slot: &SlotView, election: &ElectionView) -> bool {
+    let left = member_of(election, holder).and_then(|member| member.left);
+    left.is_some_and(|left| slot.term.is_some_and(|term| term.mzxid == left))
 }
 
 /// Whether the holder of a record that waits is still there: it renews nothing, so only its candidate and its member tell.
-pub(super) fn waits(holder: &Holder, written: &Facts, election: &ElectionView) -> bool {
+pub(super) fn waits(holder: &Holder, slot: &SlotView, election: &ElectionView) -> bool {
     let is_its_own = |candidate: &Candidate| match &holder.candidate {
         Some(name) => candidate.name == *name,
         None => candidate.id == holder.id,
     };
     let says_so = member_of(election, holder).is_some_and(|member| member.phase == "waiting");
-    !gave_way(holder, written, election) && (says_so || election.line.iter().any(is_its_own))
+    !gave_way(holder, slot, election) && (says_so || election.line.iter().any(is_its_own))
 }
 
 fn why_free(election: &ElectionView) -> WhyNobody {

@@ -99,6 +99,7 @@ impl Reporter {
         let stands_back = self.stands_back((clock, now), ineligibilities);
         let mut status = member_status(snapshot, ineligibilities, self.status.since, stands_back);
         status.protection = words::protection(snapshot, self.guard_gone);
+        status.left = if status.token.is_none() { self.status.token.or(self.status.left) } else { None };
         if self.is_stuck {
             status.why_not.insert(0, STUCK.to_owned());
         }
@@ -224,6 +225,8 @@ mod tests {
         reporter.update((woken, 61_000), &tree_ended, &snapshot, Ineligibilities::default(), &[]);
         let told = reporter.update((woken, 61_000), &Event::Ticked, &gone, Ineligibilities::default(), &[over]);
         assert_eq!((told.terms[0].until, told.terms[0].ended.as_deref()), (Some(7_000), Some("deposed, not released")));
+        let [led, follows] = [first, told].map(|news| news.status.map(|status| (status.token, status.left)).unwrap());
+        assert_eq!((led.1, follows), (None, (None, led.0)), "it says which term it has left");
     }
 
     /// Its first run took too long. Its session ended while no command of it ran.

@@ -100,9 +100,9 @@ fn is_late(slot: &SlotView, election: &ElectionView, now: i64) -> bool {
     let Some((lease, written)) = slot.lease.as_ref().filter(|(lease, _)| lease.is_held()) else { return false };
     let Some(holder) = lease.known_holder() else { return false };
     let limit = match lease.waiting_on {
-        _ if slot_state::gave_way(holder, written, election) => return false,
+        _ if slot_state::gave_way(holder, slot, election) => return false,
         None => lease.lease_ms / 2,
-        Some(_) if !slot_state::waits(holder, written, election) => lease.lease_ms,
+        Some(_) if !slot_state::waits(holder, slot, election) => lease.lease_ms,
         Some(_) => return false,
     };
     now.saturating_sub(written.changed_at) > i64::try_from(limit).unwrap_or(i64::MAX)

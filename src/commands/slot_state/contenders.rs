@@ -145,13 +145,15 @@ mod tests {
 
     /// An operator has disabled the election while it fenced the leader before: its candidate keeps its place.
     #[test]
-    fn who_has_said_since_it_took_the_record_that_it_follows_does_not_lead() {
-        let why = |is_waiting: bool, member: i64, overdue_since| {
+    fn who_has_said_that_it_has_left_the_term_does_not_lead() {
+        let why = |is_waiting: bool, left: i64, overdue_since| {
             let mut election = waiting(&["n1"], Some("following"));
-            election.members.values_mut().for_each(|(_, facts)| facts.mzxid = member);
-            election.slots[0].overdue_since = overdue_since;
-            let (lease, written) = election.slots[0].lease.as_mut().unwrap();
-            (lease.waiting_on, written.mzxid) = (lease.waiting_on.filter(|_| is_waiting), 7);
+            // Written after the record, whatever it says.
+            election.members.values_mut().for_each(|(member, facts)| (member.left, facts.mzxid) = (Some(left), 9));
+            let slot = &mut election.slots[0];
+            (slot.overdue_since, slot.term) = (overdue_since, Some(Facts { mzxid: 8, ..Facts::default() }));
+            let (lease, written) = slot.lease.as_mut().unwrap();
+            (lease.waiting_on, written.mzxid) = (lease.waiting_on.filter(|_| is_waiting), 8);
             let contender = contenders(&election).remove(0);
             (of(&election.slots[0], &election), contender.leads, contender.phase().map(str::to_owned))
         };

@@ -213,6 +213,7 @@ fn member(contact: &Contact, status: &MemberStatus, drained: bool) -> Member {
         why_not: status.why_not.clone(),
         drained,
         token: status.token,
+        left: status.left,
         session_ms: u64::try_from(contact.negotiated.as_millis()).unwrap_or(u64::MAX),
         instance: instance(contact),
         vouch: settings.vouch.map(|vouch| vouch.address.to_string()).unwrap_or_default(),

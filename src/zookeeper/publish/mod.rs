@@ -51,6 +51,8 @@ pub struct MemberStatus {
     /// Of the command: `armed`, `ready` or `gone`.
     pub protection: &'static str,
     pub token: Option<i64>,
+    /// Of the last term that it led, if it leads none.
+    pub left: Option<i64>,
 }
 
 /// The data to publish; it outlives a session.

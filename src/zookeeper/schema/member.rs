@@ -66,6 +66,9 @@ pub struct Member {
     /// The fencing token of the term that it leads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<i64>,
+    /// That of the last term that it led, and leads no more: what it says of itself was written after the end of that term.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left: Option<i64>,
     /// Its session timeout: the znode of a dead member may stay this long.
     pub session_ms: u64,
     /// Drawn at random by each process.
