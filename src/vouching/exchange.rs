@@ -182,3 +182,55 @@ fn tell(why: Reason, from: SocketAddr) {
          address"
     );
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::os::fd::BorrowedFd;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use futures_util::future::BoxFuture;
+    use tokio::sync::mpsc::unbounded_channel;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    /// It fails so many times, and then is silent.
+    #[derive(Debug)]
+    struct Broken(AtomicU32);
+
+    impl Network for Broken {
+        fn address(&self) -> SocketAddr {
+            SocketAddr::from(([127, 0, 0, 1], 1))
+        }
+        fn send(&self, _: SocketAddr, _: &[u8]) {}
+        fn receive<'a>(&'a self, _: &'a mut [u8]) -> BoxFuture<'a, io::Result<(usize, SocketAddr)>> {
+            let left = self.0.load(Ordering::Relaxed);
+            self.0.store(left.saturating_sub(1), Ordering::Relaxed);
+            Box::pin(async move {
+                if left > 0 { Err(io::ErrorKind::NetworkDown.into()) } else { std::future::pending().await }
+            })
+        }
+        fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+            None
+        }
+    }
+
+    /// Who never waits takes the only thread, and the supervisor's loop stands still.
+    #[tokio::test(start_paused = true)]
+    async fn a_network_that_fails_is_asked_again_after_a_pause() {
+        let network = Arc::new(Broken(AtomicU32::new(1_000)));
+        let exchange = Exchange {
+            network: network.clone(),
+            instance: 1,
+            neighbourhood: watch::channel(Neighbourhood::default()).1,
+            events: unbounded_channel().0,
+            memory: Mutex::default(),
+            confirmed: Notify::new(),
+            dropped: Arc::default(),
+        };
+        let received = timeout(PAUSE * 21 / 2, Arc::new(exchange).receive()).await;
+        assert!(received.is_err());
+        assert_eq!(1_000 - network.0.load(Ordering::Relaxed), 11);
+    }
+}

@@ -329,6 +329,17 @@ mod tests {
         assert!(!upgrade.is_under_way(), "contact was lost for long");
     }
 
+    /// Nothing else need happen by then: a host that waits in line has no other deadline.
+    #[tokio::test]
+    async fn it_wakes_the_loop_when_the_wait_for_a_quiet_moment_is_over() {
+        let mut upgrade = upgrade();
+        upgrade.begin(Duration::from_millis(20), true);
+        let woken = tokio::time::timeout(PATIENCE, upgrade.next()).await;
+        assert!(woken.is_ok(), "the refusal is late");
+        upgrade.not_now(clock::now().lease, "a hook runs");
+        assert!(!upgrade.is_under_way());
+    }
+
     #[test]
     fn asked_again_while_it_waits_it_takes_the_newest_program() {
         let mut upgrade = upgrade();
