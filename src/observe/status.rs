@@ -140,10 +140,10 @@ impl Status {
         self.in_contact && self.place().is_some() && contends && !lapsed
     }
 
-    /// Phase, contact and place or token, for people: it changes only when something has happened.
+    /// Phase, contact and place or token, and why this host may not lead, for people: it changes only when something has happened.
     pub fn sentence(&self) -> String {
         let phase = words::phase(self.snapshot.phase);
-        match (self.snapshot.held_term, self.place()) {
+        let stands = match (self.snapshot.held_term, self.place()) {
             (Some(held), _) if self.in_contact => format!("{phase}, token {}", held.grant.token),
             (Some(held), _) => format!("{phase}, token {}, no contact with ZooKeeper", held.grant.token),
             _ if !self.in_contact => format!("{phase}, no contact with ZooKeeper"),
@@ -151,6 +151,10 @@ impl Status {
             (None, Some(Place::First)) => format!("{phase}, first in line"),
             (None, Some(Place::Next)) => format!("{phase}, next in line"),
             (None, Some(Place::Behind(others))) => format!("{phase}, in line behind {others} others"),
+        };
+        match self.snapshot.barred {
+            Some(why) => format!("{stands}; {}", words::reason(why)),
+            None => stands,
         }
     }
 
@@ -309,5 +313,17 @@ pub mod tests {
         assert!(status.is_ready(later(0)));
         status.snapshot.view = None;
         assert!(!status.is_ready(later(0)), "connected, and not in line yet");
+    }
+
+    #[test]
+    fn who_may_not_lead_says_why() {
+        let mut status = example();
+        (status.snapshot.held_term, status.snapshot.view, status.command) = (None, None, None);
+        status.snapshot.phase = PhaseName::Following;
+        assert_eq!(status.sentence(), "following, not in line");
+        status.snapshot.barred = Some(Why::Drained);
+        assert_eq!(status.sentence(), "following, not in line; an operator drains this host");
+        status.in_contact = false;
+        assert_eq!(status.sentence(), "following, no contact with ZooKeeper; an operator drains this host");
     }
 }
