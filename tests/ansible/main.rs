@@ -253,9 +253,13 @@ fn a_host_is_drained_before_its_upgrade_and_undrained_after_it() {
     assert_eq!(election.diary.until_started(2).id, "other");
     assert_eq!(host.play("undrain", "").changed, 1);
     assert_eq!(host.play("undrain", "").changed, 0);
-    // Below another root nothing is led.
+    // Below another root nothing is led, and nothing is drained.
     host.vars["zk_leader_run_drain_root"] = json!(root);
     assert_eq!(host.play("undrain", "").changed, 0);
+    let (is_through, text) = host.try_play("drain", "");
+    assert!(!is_through && text.contains("No host is called boxed"), "{text}");
+    host.systemd.ctl("stop", &[&host.unit]);
+    host.play("drain", "");
     election.diary.assert_no_overlap();
 }
 
