@@ -6,18 +6,19 @@
 //! Its session, name and command line differ from the others', so that a signal to a process group, to a terminal's
 //! session or to every `zk-leader…` does not reach all three. It has no deadline of its own: the guard's is enough. It
 //! sleeps while the guard lives, blocks every signal that can be blocked, and takes no orders. It ends after the guard,
-//! when the tree is empty.
+//! when the tree is empty. Only if the supervisor was killed, too, it says what it did: nobody else is left to.
 
+use std::io::stderr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll, ppoll};
 use nix::sys::prctl::{set_child_subreaper, set_name};
 use nix::sys::signalfd::SignalFd;
 use nix::sys::time::TimeSpec;
-use nix::unistd::{ForkResult, chdir, setsid, write};
+use nix::unistd::{ForkResult, Pid, chdir, getppid, setsid, write};
 use rustix::process::setpriority_process;
 
 use super::EX_SOFTWARE;
@@ -26,6 +27,8 @@ use super::contain::Containment;
 use super::lease_file::LeaseFile;
 use super::poll_loop::{LONGEST_PAUSE, SHORTEST_PAUSE, URGENT};
 use super::sys::{self, Child};
+use crate::core::guard_messages::ChildStatus;
+use crate::guard::command::environment::Identity;
 use crate::guard::processes::children::Children;
 use crate::guard::processes::sweep;
 use crate::guard::sys::errno_of;
@@ -40,6 +43,7 @@ pub(super) fn run(guard: Guard, tells: OwnedFd) -> ! {
 
 fn watch_over(guard: Guard, tells: OwnedFd) -> Result<(), Errno> {
     set_child_subreaper(guard.containment.adopts_orphans())?;
+    let last_words = LastWords::of(&guard);
     let pid = match sys::fork()? {
         ForkResult::Child => {
             drop(tells);
@@ -61,9 +65,10 @@ fn watch_over(guard: Guard, tells: OwnedFd) -> Result<(), Errno> {
     let _ = orphanage.containment.is_empty();
     write(&tells, &pid.to_ne_bytes())?;
     drop(tells);
-    orphanage.outlive_the_guard();
+    let was_killed = orphanage.outlive_the_guard();
     orphanage.lease_file.iter().for_each(LeaseFile::close);
-    orphanage.end_orphans();
+    let has_killed = orphanage.end_orphans();
+    last_words.iter().filter(|_| was_killed && has_killed).for_each(LastWords::say);
     Ok(())
 }
 
@@ -79,6 +84,34 @@ fn step_aside() -> Result<(), Errno> {
 /// A name without "zk-leader" (`pkill(1)`).
 const NAME: &std::ffi::CStr = c"lease-sentinel";
 
+/// Written beforehand, and said when all is done.
+struct LastWords {
+    supervisor: Pid,
+    line: String,
+}
+
+impl LastWords {
+    /// `None`: of an auxiliary command. If its supervisor is dead, the sentinel of the command tells.
+    fn of(guard: &Guard) -> Option<Self> {
+        let Identity { id, path } = guard.launch.participant()?;
+        let line = format!(
+            "zk-leader-run: the supervisor and the guard of {id} ({path}) were killed; their sentinel has killed the command and \
+             all that it left; the lease was not released, and runs out\n"
+        );
+        Some(Self { supervisor: getppid(), line })
+    }
+
+    /// A living supervisor tells for itself. Where there is no room for the line now, it is not said: nothing is waited for.
+    fn say(&self) {
+        let errors = stderr();
+        let mut fds = [PollFd::new(errors.as_fd(), PollFlags::POLLOUT)];
+        let is_dead = getppid() != self.supervisor;
+        if is_dead && poll(&mut fds, PollTimeout::ZERO) == Ok(1) {
+            let _ = write(&errors, self.line.as_bytes());
+        }
+    }
+}
+
 struct Orphanage {
     guard: i32,
     containment: Containment,
@@ -88,26 +121,32 @@ struct Orphanage {
 }
 
 impl Orphanage {
-    /// Leaves the guard unreaped, so that its id stays valid.
-    fn outlive_the_guard(&self) {
-        while sys::peek(Child::Pid(self.guard)) == Ok(None) {
-            self.sleep(None);
+    /// Leaves the guard unreaped, so that its id stays valid. Whether it was killed.
+    fn outlive_the_guard(&self) -> bool {
+        loop {
+            match sys::peek(Child::Pid(self.guard)) {
+                Ok(None) => self.sleep(None),
+                ended => return matches!(ended, Ok(Some((_, ChildStatus::Signaled(_))))),
+            }
         }
     }
 
-    fn end_orphans(&self) {
-        let mut pause = SHORTEST_PAUSE;
+    /// Whether there were any.
+    fn end_orphans(&self) -> bool {
+        let (mut pause, mut found) = (SHORTEST_PAUSE, false);
         let _ = setpriority_process(None, URGENT);
         loop {
             self.containment.kill();
             let pass = sweep::pass(&self.children, Some(self.guard), &[]);
+            found |= pass.found > 0;
             if pass.found == 0 {
                 // No process of the tree is left, so the guard's id is no longer needed.
                 let _ = sys::reap(self.guard);
             }
             if sweep::has_none() && self.containment.is_empty() {
                 self.lease_file.iter().for_each(LeaseFile::remove);
-                return self.containment.remove();
+                self.containment.remove();
+                return found;
             }
             if pass.reaped == 0 {
                 self.sleep(Some(pause));

@@ -1,5 +1,6 @@
 //! A supervisor or a guard that is killed, or stopped, or both.
 
+use std::fs;
 use std::io::Read as _;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::process::{Child, Command, Stdio};
@@ -25,8 +26,20 @@ const DEAF_FAMILY: &str = r#"
 
 const DEAF: &str = r#"exec 9>"$ALIVE"; trap "" TERM; echo ready; exec sleep 1000"#;
 
+/// What supervisor, guard and sentinel say.
+fn said(subject: &Subject) -> String {
+    fs::read_to_string(subject.dir.path().join("errors")).unwrap()
+}
+
+fn deaf_family_that_is_heard(contain: Contain) -> Subject {
+    let mut setting = Setting::new(contain, &["sh", "-c", DEAF_FAMILY]);
+    setting.command.stderr(fs::File::create(setting.dir.path().join("errors")).unwrap());
+    setting.run()
+}
+
 pub fn a_killed_supervisor_takes_the_tree_and_the_guard_with_it(contain: Contain) {
-    let mut subject = Subject::script(contain, DEAF_FAMILY);
+    let mut subject = deaf_family_that_is_heard(contain);
+    let sentinel = subject.sentinel();
     subject.start_ready(LONG);
     let killed_at = now();
     subject.driver.kill().unwrap();
@@ -34,6 +47,8 @@ pub fn a_killed_supervisor_takes_the_tree_and_the_guard_with_it(contain: Contain
     until("the guard is gone", || !subject.guard.is_alive());
     is_in_time(killed_at);
     until("its cgroup is gone", || cgroup_of(&subject).is_none_or(|cgroup| !cgroup.exists()));
+    until("the sentinel is gone", || !sentinel.is_alive());
+    assert!(!said(&subject).contains("sentinel"), "the guard has ended the tree: {}", said(&subject));
 }
 
 /// A socket is at its end when the last copy of the other end is closed. A pidfd is not so easily deceived.
@@ -113,7 +128,7 @@ pub fn a_stopped_guard_and_supervisor_leave_no_command_of_another_user_and_no_da
 }
 
 pub fn guard_and_supervisor_that_are_killed_together_leave_nothing_behind(contain: Contain) {
-    let mut subject = Subject::script(contain, DEAF_FAMILY);
+    let mut subject = deaf_family_that_is_heard(contain);
     subject.start_ready(LONG);
     let (sentinel, cgroup) = (subject.sentinel(), cgroup_of(&subject));
     // Neither can act on the other's death.
@@ -127,6 +142,8 @@ pub fn guard_and_supervisor_that_are_killed_together_leave_nothing_behind(contai
     is_in_time(killed_at);
     // The sentinel removes it after the releaser.
     until("its cgroup is gone", || cgroup.as_ref().is_none_or(|cgroup| !cgroup.exists()));
+    let line = "of driver:1 (/zk-leader-run/test) were killed; their sentinel has killed the command";
+    assert_eq!(said(&subject).matches(line).count(), 1, "{}", said(&subject));
 }
 
 pub fn a_cgroup_of_processes_that_were_all_killed_is_removed_by_the_next() {

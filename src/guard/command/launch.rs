@@ -87,6 +87,11 @@ impl Launch {
         Ok(Self { briefing: Some(Briefing::default()), ..Self::new(command, nobody, None)? })
     }
 
+    /// Whose command this is; `None`: an auxiliary command.
+    pub fn participant(&self) -> Option<&Identity> {
+        self.briefing.is_none().then_some(&self.identity)
+    }
+
     /// Sets the command's working directory.
     pub fn stand_in(&mut self, directory: Directory) {
         self.directory = directory;
