@@ -1,8 +1,9 @@
 //! Tells people about the hosts that vouch for the leader: on whom its command lives while `ZooKeeper` is away, until when,
-//! and which of them would spoil that.
+//! and which of them would spoil that. It tells them on those hosts, too.
 //!
 //! Never: a judgement by another moment than the loop's last turn, as a loop that hangs has asked nobody.
 
+mod standby;
 mod state;
 mod words;
 
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
+use self::standby::Standby;
 pub use self::state::{oldest_promise, state};
 use self::words::Line;
 use super::liveness::Feed;
@@ -31,10 +33,11 @@ const ANSWERS_WITHIN: u32 = 4;
 
 /// Runs for as long as the feed does; not without `--vouch`.
 pub async fn report(mut feed: Feed, neighbourhood: watch::Receiver<Neighbourhood>) {
-    let mut seen = Seen::default();
+    let (mut seen, mut standby) = (Seen::default(), Standby::default());
     while feed.status().snapshot.vouching.is_some() {
-        let lines = seen.news(&feed.status(), clock::time_of_day());
-        for line in lines {
+        let status = feed.status();
+        let lines = seen.news(&status, clock::time_of_day());
+        for line in lines.into_iter().chain(standby.news(&status)) {
             line.log(&neighbourhood.borrow());
         }
         if !feed.turned().await {

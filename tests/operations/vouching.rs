@@ -38,7 +38,7 @@ fn who_vouches_is_told_before_an_outage_during_it_and_after_it() {
         |index: usize, id: &str| election.host_behind(&links[index], id).session_timeout("4s").flag("--vouch").served();
     let first = host(0, "a").option("--hook", &hook).spawn();
     election.diary.until_started(1);
-    let _second = host(1, "b").spawn();
+    let second = host(1, "b").spawn();
     let at = http::address_of(&first);
     let vouching = || http::status(at)["vouching"]["leads"].clone();
     wait::until("b is needed, and promises", || {
@@ -53,20 +53,20 @@ fn who_vouches_is_told_before_an_outage_during_it_and_after_it() {
         found.contains("a runs on for 10m at most without ZooKeeper, while all of these hold back: b (127.0.0.1:"),
         "{found}"
     );
-    for link in &links {
-        link.stall();
-    }
+    links[0].stall();
+    links[1].stall();
     first.until_logged("The command runs on without ZooKeeper, vouched for by b, until ");
     wait::until("three leases are over", || {
         vouching()["on_promises_for_seconds"].as_f64().is_some_and(|age| age > 12.0)
     });
+    second.until_logged("The command of a may live by the promises of this host");
     assert_eq!(http::code(at, "/leader"), 200);
     assert_measured(at, &["vouched", "vouch_ready", "vouch_needed"]);
     wait::until("the hook was told", || std::fs::read_to_string(&hooks).unwrap_or_default().contains("vouched\n"));
-    for link in &links {
-        link.heal();
-    }
+    links[0].heal();
+    links[1].heal();
     first.until_logged("ZooKeeper is back after ");
+    second.until_logged("The command of a does not live by the promises of this host any more");
     assert_eq!(election.diary.starts().len(), 1, "the command ran on");
     election.diary.assert_no_overlap();
 }

@@ -23,6 +23,11 @@ pub(super) enum Line {
     Answers { instance: u64 },
     /// Nobody else could take over, or vouch.
     Alone { limit: Duration },
+    /// On a standby: the leader's command may live by the promises of this host. `is_away`: `ZooKeeper` is, as far as this host knows; else
+    /// that leader alone is cut off.
+    HoldsBack { leader: u64, is_away: bool },
+    /// It does not any more.
+    HeldBack { leader: u64 },
 }
 
 impl Line {
@@ -34,6 +39,8 @@ impl Line {
             Self::Paused { .. } | Self::Lacking { .. } => tracing::warn!(why = "not-vouched-for", "{said}"),
             Self::Answers { .. } => tracing::info!(why = "vouched-for", "{said}"),
             Self::Alone { .. } => tracing::info!(why = "nobody-to-vouch", "{said}"),
+            Self::HoldsBack { .. } => tracing::warn!(why = "vouches", "{said}"),
+            Self::HeldBack { .. } => tracing::info!(why = "vouches-no-more", "{said}"),
         }
     }
 
@@ -68,15 +75,31 @@ impl Line {
                 )
             }
             Self::Answers { instance } => format!("{} vouches for the command again", place(names, *instance)),
-            Self::Alone { limit } => {
-                let limit = length(*limit);
-                format!(
-                    "no other host with --vouch is in line; in an outage of ZooKeeper the command runs on for {limit} at most, \
-                     and a host that comes then waits for that long; start a second one with --vouch"
-                )
+            Self::Alone { limit } => alone(*limit),
+            Self::HoldsBack { leader, is_away } => holds_back(&id(names, *leader), *is_away),
+            Self::HeldBack { leader } => {
+                format!("The command of {} does not live by the promises of this host any more", id(names, *leader))
             }
         }
     }
+}
+
+fn alone(limit: Duration) -> String {
+    let limit = length(limit);
+    format!(
+        "no other host with --vouch is in line; in an outage of ZooKeeper the command runs on for {limit} at most, and a \
+         host that comes then waits for that long; start a second one with --vouch"
+    )
+}
+
+/// A host that is stopped by SIGTERM says that it is gone, and is needed no more.
+fn holds_back(leader: &str, is_away: bool) -> String {
+    let cut_off = if is_away { "ZooKeeper is away" } else { "it is cut off from ZooKeeper" };
+    format!(
+        "The command of {leader} may live by the promises of this host, until --vouch-limit at most, because {cut_off}: if this host has \
+         to go, stop zk-leader-run by SIGTERM (systemctl stop) first, and wait until it has ended; a crash or kill -9 here may stop that \
+         command"
+    )
 }
 
 /// What the silence or refusal of this host leads to, and where to look.

@@ -1,0 +1,108 @@
+//! Tells people that the command of another host may live by the promises of this one.
+//!
+//! Never: a line for each promise; one for a moment without contact.
+
+use std::time::Duration;
+
+use super::words::Line;
+use crate::core::event::{Place, View};
+use crate::core::time::Sighting;
+use crate::observe::status::Status;
+
+/// What was told, and of whom.
+#[derive(Debug, Default)]
+pub(super) struct Standby {
+    /// The leader that was seen last, and its lease.
+    leader: Option<(u64, Duration)>,
+    /// Since when that leader cannot be heard through `ZooKeeper`.
+    unheard_since: Option<Sighting>,
+    is_told: bool,
+}
+
+impl Standby {
+    /// The line that is due after this turn of the loop. A promise that is this young was given after the leader fell silent.
+    pub fn news(&mut self, status: &Status) -> Option<Line> {
+        let (snapshot, now) = (&status.snapshot, status.turned.observer);
+        let view = snapshot.view.filter(|view| view.record.held);
+        self.leader = view.map(|View { record, .. }| (record.nonce.instance, record.lease)).or(self.leader);
+        let (leader, lease) = self.leader?;
+        let promised_until = snapshot.vouching?.promised_until;
+        // First behind a record that is held: the candidate of its holder is gone.
+        let is_gone = view.is_some_and(|view| view.place == Place::First);
+        let is_unheard = snapshot.held_term.is_none() && (!status.in_contact || is_gone);
+        self.unheard_since = is_unheard.then(|| self.unheard_since.unwrap_or(now));
+        let is_lived_by = match self.unheard_since {
+            Some(_) if self.is_told => now < promised_until,
+            Some(since) => promised_until >= since.after(lease + lease / 2),
+            None => false,
+        };
+        let was_told = std::mem::replace(&mut self.is_told, is_lived_by);
+        match (was_told, is_lived_by) {
+            (false, true) => Some(Line::HoldsBack { leader, is_away: !status.in_contact }),
+            (true, false) => Some(Line::HeldBack { leader }),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::action::PhaseName;
+    use crate::core::machine::Vouched;
+    use crate::core::time::Now;
+    use crate::observe::status::tests::{at, leading};
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    /// At this second, this one has promised until then; the lease is 15 s.
+    fn standby(second: u64, promised_until: u64, in_contact: bool, place: Place) -> Status {
+        let now: Now = at(seconds(second));
+        let mut status = leading(now, now.lease);
+        (status.snapshot.phase, status.snapshot.held_term, status.command) = (PhaseName::Following, None, None);
+        let promised_until = Sighting::ZERO.after(seconds(promised_until));
+        status.snapshot.vouching = Some(Vouched { limit: seconds(600), promised_until, leads: None });
+        if let Some(view) = &mut status.snapshot.view {
+            view.place = place;
+        }
+        status.in_contact = in_contact;
+        status
+    }
+
+    #[test]
+    fn that_a_command_lives_by_our_promise_is_told_once_and_so_is_the_end() {
+        let (mut told, leader) = (Standby::default(), 1);
+        let mut news = |second, until, in_contact| told.news(&standby(second, until, in_contact, Place::Next));
+        assert_eq!(news(100, 115, true), None, "it promises all the time");
+        assert_eq!(news(101, 116, false), None, "it may be a moment");
+        assert_eq!(news(108, 123, false), None);
+        assert_eq!(news(109, 124, false), Some(Line::HoldsBack { leader, is_away: true }));
+        assert_eq!(news(300, 315, false), None, "once");
+        assert_eq!(news(301, 315, true), Some(Line::HeldBack { leader }));
+        assert_eq!(news(302, 315, true), None, "once");
+        assert_eq!(news(400, 410, false), None, "it was asked in vain, or not any more");
+        assert_eq!(news(409, 424, false), Some(Line::HoldsBack { leader, is_away: true }));
+        assert_eq!(news(424, 424, false), Some(Line::HeldBack { leader }));
+    }
+
+    #[test]
+    fn a_leader_that_alone_is_cut_off_is_told_as_such() {
+        let mut told = Standby::default();
+        let mut news = |second, until| told.news(&standby(second, until, true, Place::First));
+        assert_eq!(news(100, 115), None, "it may have crashed");
+        assert_eq!(news(108, 123), Some(Line::HoldsBack { leader: 1, is_away: false }));
+    }
+
+    #[test]
+    fn who_leads_promises_nothing_that_counts() {
+        let mut told = Standby::default();
+        let now = at(seconds(100));
+        let mut leads = Status { in_contact: false, ..leading(now, now.lease) };
+        leads.snapshot.vouching = standby(100, 200, false, Place::First).snapshot.vouching;
+        assert_eq!(told.news(&leads), None);
+        leads.turned = at(seconds(150));
+        assert_eq!(told.news(&leads), None);
+    }
+}
