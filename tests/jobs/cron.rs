@@ -30,9 +30,10 @@ fn a_call_for_a_slot_that_has_run_is_a_duplicate_runs_nothing_and_exits_with_0()
     assert_eq!(first.code(), 3, "the status is the command's own: {}", first.log());
     let warned = first.log().contains("warning: The run did not end well: the command exited with status 3");
     assert!(warned, "{}", first.log());
-    let mut second = job(&election, "b", "noon").spawn();
+    let mut second = job(&election, "b", "noon").option("--log-level", "warn").spawn();
     assert_eq!(second.code(), 0, "{}", second.log());
     assert_eq!(second.log().matches(DUPLICATE).count(), 1, "{}", second.log());
+    assert!(second.log().contains("; nothing is run; --retry-failed runs it again"), "{}", second.log());
     assert_eq!((election.diary.starts().len(), election.state().as_str()), (1, "free"));
     let mut third = job(&election, "b", "evening").spawn();
     assert_eq!(third.code(), 0);

@@ -64,7 +64,7 @@ pub(crate) async fn mark(
         match run_marker::judge(found.marker(), once, caller) {
             Verdict::Ours => shared.open_run(adopt(found, conditions)),
             Verdict::Duplicate => {
-                report_duplicate(found.marker(), once);
+                report_duplicate(found.marker(), once, &caller);
                 return Ok(Event::Marked { candidacy, is_fresh: false }.into());
             }
             Verdict::Go => {
@@ -246,7 +246,7 @@ fn report_unreadable(found: &Found) {
     }
 }
 
-fn report_duplicate(marker: &Marker, once: &Once) {
+fn report_duplicate(marker: &Marker, once: &Once, caller: &Caller) {
     let Some(run) = marker.run() else {
         return tracing::info!("This call is a duplicate: there has been a run; nothing is run");
     };
@@ -254,7 +254,12 @@ fn report_duplicate(marker: &Marker, once: &Once) {
         Per::Slot(key) => format!("slot {key}"),
         Per::Period(_) => "this period".to_owned(),
     };
-    tracing::info!("This call is a duplicate: {what} had {}; nothing is run", story(run));
+    let said = format!("This call is a duplicate: {what} had {}; nothing is run", story(run));
+    if run_marker::was_in_vain(run, caller) {
+        tracing::warn!("{said}; --retry-failed runs it again");
+    } else {
+        tracing::info!("{said}");
+    }
 }
 
 /// A run that never ended, and whose holder is gone, was missed, at least in part; one that failed has done it badly.

@@ -186,6 +186,16 @@ pub(crate) fn never_began(run: &Run, caller: &Caller) -> bool {
     caller.is_first && run.is_of(caller.nonce.instance) && run.is_interrupted()
 }
 
+/// Whether a caller whom this run makes a duplicate should be told that it did not end well. Who waited for it is not: the host of a run
+/// that failed tells. That of an interrupted one may be dead.
+pub(crate) fn was_in_vain(run: &Run, caller: &Caller) -> bool {
+    match run.ok {
+        Some(true) => false,
+        Some(false) => run.ended_ms.is_none_or(|ended| ended < caller.joined_ms),
+        None => true,
+    }
+}
+
 pub(crate) fn encode(run: Option<&Run>, earlier: &[Run]) -> Vec<u8> {
     let json = MarkerJson { v: VERSION, run: run.cloned(), earlier: earlier.to_vec() };
     json::written(&json)
@@ -294,6 +304,15 @@ mod tests {
 
     fn ended(ok: bool) -> Run {
         run_of(OTHERS).ended(HOUR, ChildStatus::Exited(u8::from(!ok)), ok)
+    }
+
+    #[test]
+    fn who_comes_after_a_run_that_failed_is_told_and_who_waited_for_it_is_not() {
+        let dated = |run: Run, mtime| found(Some(&run), mtime).run().cloned().unwrap();
+        assert!(was_in_vain(&dated(ended(false), 10 * HOUR - 1), &CALLER));
+        assert!(!was_in_vain(&dated(ended(false), 10 * HOUR), &CALLER));
+        assert!(!was_in_vain(&dated(ended(true), HOUR), &CALLER));
+        assert!(was_in_vain(&dated(run_of(OTHERS), 11 * HOUR), &CALLER), "its host may be dead");
     }
 
     #[test]
