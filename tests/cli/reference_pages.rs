@@ -1,13 +1,21 @@
 //! The reference pages, generated from the declarations behind `--help`: options, environment variables, exit statuses.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use clap::{Arg, Command};
 
 use super::golden;
 use zk_leader_run::cli::command;
 use zk_leader_run::cli::reference::{has_variable, summary_and_default};
+use zk_leader_run::core::action::PhaseName;
+use zk_leader_run::core::event::SessionNumber;
+use zk_leader_run::core::machine::{Snapshot, Vouched};
+use zk_leader_run::core::time::{Now, Sighting, Timestamp};
 use zk_leader_run::exit::status_meanings;
+use zk_leader_run::observe::metrics::Metrics;
+use zk_leader_run::observe::status::Status;
 
 const OPTIONS: &str = "\
 # Options of zk-leader-run
@@ -30,10 +38,74 @@ Generated from `src/exit.rs`; `UPDATE=1 cargo test --test cli` rewrites it.
 |---|---|---|
 ";
 
+const METRICS: &str = "\
+# Metrics
+
+Generated from `src/observe/metrics/`; `UPDATE=1 cargo test --test cli` rewrites it.
+
+Every metric has the labels `election` (`--name`) and `participant` (`--id`, or else the host). Without `--vouch` there are none with
+`vouch` in their names. Counters begin at zero with the process, and at an upgrade in place.
+
+| Metric | Type | Labels | Meaning |
+|---|---|---|---|
+";
+
 #[test]
 fn the_reference_pages_are_not_stale() {
     golden("docs/options.md", &options(&command()));
     golden("docs/exit-codes.md", &exit_codes());
+    golden("docs/metrics.md", &metrics());
+}
+
+/// `docs/metrics.md`, from what a host shows that has begun.
+fn metrics() -> String {
+    let (mut page, text) = (METRICS.to_owned(), exposed());
+    let said = |word| text.lines().filter_map(move |line| line.strip_prefix(word)?.strip_prefix(' ')?.split_once(' '));
+    let types: BTreeMap<_, _> = said("# TYPE").collect();
+    for (name, help) in said("# HELP") {
+        let kind = types[name];
+        let shown = match kind {
+            "counter" => format!("{name}_total"),
+            "info" => format!("{name}_info"),
+            _ => name.to_owned(),
+        };
+        let series = text.lines().filter(|line| line.starts_with(&format!("{shown}{{")));
+        let labels: BTreeSet<_> = series.flat_map(labels).collect();
+        let labels = labels.iter().map(|label| format!("`{label}`")).collect::<Vec<_>>().join(", ");
+        writeln!(page, "| `{shown}` | {kind} | {labels} | {} |", in_cell(help.trim_end_matches('.'))).ok();
+    }
+    page
+}
+
+/// Of one line, besides those that each has.
+fn labels(line: &str) -> Vec<&str> {
+    let pairs = line.split_once('{').and_then(|(_, rest)| rest.split_once('}')).map_or("", |(pairs, _)| pairs);
+    let labels = pairs.split(',').filter_map(|pair| Some(pair.split_once('=')?.0));
+    labels.filter(|label| !["election", "participant"].contains(label)).collect()
+}
+
+/// All that there is to be shown.
+fn exposed() -> String {
+    let metrics = Metrics::new("job", "a");
+    metrics.expect_auxiliary("--hook");
+    metrics.datagrams_dropped("replay", 0);
+    let now = Now { lease: Timestamp::ZERO, observer: Sighting::ZERO };
+    let vouching = Some(Vouched { limit: Duration::from_secs(600), promised_until: Sighting::ZERO, leads: None });
+    let snapshot = Snapshot {
+        phase: PhaseName::Following,
+        session: SessionNumber(1),
+        timing: None,
+        view: None,
+        held_term: None,
+        barred: None,
+        disabled: false,
+        run: None,
+        frozen: false,
+        is_ending: false,
+        vouching,
+        unasked_until: None,
+    };
+    metrics.text(&Status::new(now, snapshot), now)
 }
 
 /// `docs/exit-codes.md`.

@@ -171,18 +171,58 @@ fn drained(notice: &DrainNotice, is_at_work: bool) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::collections::BTreeSet;
+    use std::time::Duration;
 
-    #[test]
-    fn an_id_that_nobody_chose_is_the_host_to_metrics() {
-        let identity = |id: &str| Identity {
+    use super::*;
+    use crate::core::machine::{Vouched, Vouchees};
+    use crate::core::time::Sighting;
+    use crate::core::vouching::Needed;
+    use crate::observe::status::tests::{at, leading};
+    use crate::zookeeper::schema::control::drain::Drain;
+
+    fn identity(id: &str) -> Identity {
+        Identity {
             name: "job".into(),
             id: id.into(),
             path: "/job".into(),
             host: "h1".into(),
             pid: 4711,
             about: About::default(),
-        };
+        }
+    }
+
+    /// The names of all fields.
+    fn fields(value: &Value, prefix: &str, found: &mut BTreeSet<String>) {
+        for (key, value) in value.as_object().into_iter().flatten() {
+            let name = if value.is_array() { format!("{prefix}{key}[]") } else { format!("{prefix}{key}") };
+            fields(value.get(0).unwrap_or(value), &format!("{name}."), found);
+            found.insert(name);
+        }
+    }
+
+    #[test]
+    fn every_field_of_the_status_is_in_its_document_and_no_other() {
+        let now = at(Duration::from_secs(100));
+        let needed = Needed { instance: 2, promised_at: Some(now.lease), silent_since: Some(now.lease) };
+        let needed = std::array::from_fn(|index| (index == 0).then_some(needed));
+        let leads = Vouchees { needed, written_at: now.lease, limit_at: now.lease, recent: Duration::ZERO };
+        let mut example = leading(now, now.lease);
+        example.snapshot.vouching =
+            Some(Vouched { limit: Duration::ZERO, promised_until: Sighting::ZERO, leads: Some(leads) });
+        let drain = DrainNotice { drain: Drain::default(), written_at: 0, has_others: true, runs_once: false };
+        let said = status(&identity("a"), &example, (Some(&drain), &Neighbourhood::default()), now);
+        let mut shown = BTreeSet::new();
+        fields(&serde_json::from_str(&said.body).unwrap(), "", &mut shown);
+        let page = include_str!("../../../docs/status.md");
+        let cells = page.lines().filter(|line| line.starts_with("| `")).filter_map(|line| line.split('|').nth(1));
+        let told: BTreeSet<_> =
+            cells.flat_map(|cell| cell.split(',')).map(|name| name.trim().trim_matches('`').to_owned()).collect();
+        assert_eq!(told, shown);
+    }
+
+    #[test]
+    fn an_id_that_nobody_chose_is_the_host_to_metrics() {
         assert_eq!(identity("h1:4711").participant(), "h1");
         for chosen in ["a", "h1", "h2:4711", "h1:4712"] {
             assert_eq!(identity(chosen).participant(), chosen);
