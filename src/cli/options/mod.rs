@@ -99,9 +99,9 @@ pub struct Options {
 
     /// How long to wait; 0: only if free now [default: for ever]
     ///
-    /// Not elected in time: exit status 75, or --conflict-exit-code. A shorter one than an eighth of the session timeout
-    /// lasts that long, except 0. Without --connect-timeout, the ensemble is tried for this long, too, and at least for
-    /// one session timeout.
+    /// Not elected in time: exit status 75, or --conflict-exit-code. Except for 0, the wait lasts at least an eighth of the
+    /// session timeout. Where --connect-timeout is not given, it also limits how long the first connection is tried, which
+    /// is at least one session timeout.
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, help_heading = ELECTION)]
     pub wait: Option<OsString>,
 
