@@ -542,8 +542,7 @@ fn a_host_name_is_enough_where_one_participant_is_on_that_host() {
         "{said:?}"
     );
     let said = fleet.ctl(&["drain", "too"]);
-    let sentence =
-        "No host is called too (these take part: one, two). The drain is stored for that name and stops nothing now; ";
+    let sentence = "No host called too takes part now (these take part: one, two). The drain is stored for that name and stops nothing now; ";
     let sentence = format!("{sentence}zk-leaderctl undrain too --root {} removes it", fleet.root);
     assert!(said.code == 0 && said.output.ends_with(&format!("{sentence}\n")), "{said:?}");
     // What comes behind it, a reboot say, must not be done.

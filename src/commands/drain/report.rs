@@ -13,7 +13,7 @@ pub(super) fn nobody_of_that_name(order: &Drained<'_>, fleet: &Fleet) -> String 
         if hosts.is_empty() { "nobody takes part".to_owned() } else { format!("these take part: {}", listed(&hosts)) };
     let remedy = remedy::about_host("undrain", order.host, order.root);
     format!(
-        "No host is called {} ({hosts}). The drain is stored for that name and stops nothing now; {remedy} removes it",
+        "No host called {} takes part now ({hosts}). The drain is stored for that name and stops nothing now; {remedy} removes it",
         order.host
     )
 }
