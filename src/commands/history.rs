@@ -1,6 +1,6 @@
 //! `history`: the last terms, with a small line of time.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::output::{Cell, Output, Tone, moment};
 use super::watch::View;
@@ -8,6 +8,7 @@ use super::{Answer, CommandContext, CommandError};
 use crate::config::ctl::OutputFormat;
 use crate::zookeeper::admin::view::{self, ElectionView};
 use crate::zookeeper::schema::history::{History, Term};
+use crate::zookeeper::schema::run_marker::Run;
 
 /// The width of the line of time.
 const WIDTH: i64 = 40;
@@ -17,6 +18,22 @@ pub(super) struct Terms {
     base: String,
     has_slots: bool,
     history: History,
+    /// Of a job that runs once for each scheduled time.
+    runs: Vec<Run>,
+}
+
+impl Terms {
+    /// The run of this term; the last one, if it had several.
+    fn run_of(&self, term: &Term) -> Option<&Run> {
+        self.runs.iter().find(|run| run.token == term.token)
+    }
+
+    fn json(&self, term: &Term) -> Value {
+        let mut object = json!(term);
+        let run = self.run_of(term).map(|run| json!({ "slot": run.slot, "status": run.status, "ok": run.ok }));
+        run.and_then(|run| object.as_object_mut()?.insert("run".to_owned(), run));
+        object
+    }
 }
 
 pub(super) async fn answer(context: &CommandContext<'_>, lines: usize) -> Result<Answer, CommandError> {
@@ -25,7 +42,7 @@ pub(super) async fn answer(context: &CommandContext<'_>, lines: usize) -> Result
 }
 
 async fn look(context: &CommandContext<'_>, lines: usize) -> Result<Terms, CommandError> {
-    let ElectionView { base, slots, .. } = context.election().await?;
+    let ElectionView { base, slots, has_runs, .. } = context.election().await?;
     let has_slots = slots.iter().any(|slot| slot.name.is_some());
     let mut history = match view::history(&context.client, &base).await? {
         Some(Ok(history)) => history,
@@ -36,18 +53,22 @@ async fn look(context: &CommandContext<'_>, lines: usize) -> Result<Terms, Comma
         None => History::default(),
     };
     history.terms.drain(..history.terms.len().saturating_sub(lines));
-    Ok(Terms { base, has_slots, history })
+    // After the history: the end of a run is written before that of its term.
+    let runs = if has_runs { view::runs(&context.client, &base).await? } else { Vec::new() };
+    Ok(Terms { base, has_slots, history, runs })
 }
 
-fn whole(Terms { base, history, .. }: &Terms, output: &Output) -> String {
+fn whole(seen: &Terms, output: &Output) -> String {
+    let Terms { base, history, .. } = seen;
     match output.format {
         OutputFormat::Json | OutputFormat::Yaml => {
-            output.object(&json!({ "v": 1, "election": base, "terms": history.terms }))
+            let terms: Vec<_> = history.terms.iter().map(|term| seen.json(term)).collect();
+            output.object(&json!({ "v": 1, "election": base, "terms": terms }))
         }
         OutputFormat::Table | OutputFormat::Wide if history.terms.is_empty() => {
             "no term is written down yet\n".to_owned()
         }
-        OutputFormat::Table | OutputFormat::Wide | OutputFormat::Plain => table(history, output),
+        OutputFormat::Table | OutputFormat::Wide | OutputFormat::Plain => table(seen, output),
     }
 }
 
@@ -83,11 +104,15 @@ impl View for Watch {
         let known = |term: &&Term| last.is_some_and(|last| last.history.terms.contains(term));
         let news: Vec<_> = seen.history.terms.iter().filter(|term| !known(term)).collect();
         if output.format.is_object() {
-            return news.iter().map(|term| output.one_object(&json!(term))).collect();
+            return news.iter().map(|term| output.one_object(&seen.json(term))).collect();
         }
-        let (has_slots, is_wide) = (seen.has_slots, output.format == OutputFormat::Wide);
-        let columns = Columns { has_slots, has_bar: false, is_wide };
-        let rows: Vec<_> = news.iter().map(|term| row(term, 0, &columns, output)).collect();
+        let columns = Columns {
+            has_slots: seen.has_slots,
+            has_runs: !seen.runs.is_empty(),
+            has_bar: false,
+            format: output.format,
+        };
+        let rows: Vec<_> = news.iter().map(|term| row((term, seen.run_of(term)), 0, &columns, output)).collect();
         let headings = if last.is_none() { columns.headings() } else { Vec::new() };
         output.more_of(&mut self.widths, &headings, &rows)
     }
@@ -96,8 +121,9 @@ impl View for Watch {
 /// Which columns a table has.
 struct Columns {
     has_slots: bool,
+    has_runs: bool,
     has_bar: bool,
-    is_wide: bool,
+    format: OutputFormat,
 }
 
 impl Columns {
@@ -107,12 +133,14 @@ impl Columns {
             (true, "TERM"),
             (true, "TOKEN"),
             (true, "ID"),
-            (self.is_wide, "HOST"),
+            (self.format == OutputFormat::Wide, "HOST"),
             (true, "SINCE"),
-            (self.is_wide, "UNTIL"),
+            (self.format == OutputFormat::Wide, "UNTIL"),
             (true, "FOR"),
             (true, "BEGAN"),
             (true, "ENDED"),
+            (self.has_runs, "RUN"),
+            (self.has_runs, "STATUS"),
             (self.has_bar, "TIME"),
         ];
         all.into_iter().filter(|(has, _)| *has).map(|(_, heading)| heading).collect()
@@ -120,18 +148,21 @@ impl Columns {
 }
 
 /// The newest last, as in a log.
-pub(super) fn table(history: &History, output: &Output) -> String {
+fn table(seen: &Terms, output: &Output) -> String {
+    let history = &seen.history;
     let first = history.terms.iter().map(|term| term.since).min().unwrap_or(output.now);
     let columns = Columns {
         has_slots: history.terms.iter().any(|term| term.slot != 0),
+        has_runs: !seen.runs.is_empty(),
         has_bar: output.format.is_table(),
-        is_wide: output.format == OutputFormat::Wide,
+        format: output.format,
     };
-    let rows: Vec<_> = history.terms.iter().map(|term| row(term, first, &columns, output)).collect();
+    let rows: Vec<_> =
+        history.terms.iter().map(|term| row((term, seen.run_of(term)), first, &columns, output)).collect();
     output.table(&columns.headings(), &rows)
 }
 
-fn row(term: &Term, first: i64, columns: &Columns, output: &Output) -> Vec<Cell> {
+fn row((term, run): (&Term, Option<&Run>), first: i64, columns: &Columns, output: &Output) -> Vec<Cell> {
     let until = term.until.unwrap_or(output.now).max(term.since);
     let (ended, tone) = match (&term.ended, term.until) {
         (Some(ended), _) if ended == "unclean" => (ended.as_str(), Tone::Bad),
@@ -139,7 +170,7 @@ fn row(term: &Term, first: i64, columns: &Columns, output: &Output) -> Vec<Cell>
         (None, _) => ("-", Tone::Good),
     };
     let lasted = Output { now: until, ..*output }.age(term.since);
-    let (cells, wide) = (|text: String| Some(Cell::from(text)), columns.is_wide);
+    let (cells, wide) = (|text: String| Some(Cell::from(text)), columns.format == OutputFormat::Wide);
     let until_cell = term.until.map_or_else(|| "-".to_owned(), moment);
     let row = [
         cells(term.slot.to_string()).filter(|_| columns.has_slots),
@@ -152,9 +183,23 @@ fn row(term: &Term, first: i64, columns: &Columns, output: &Output) -> Vec<Cell>
         cells(lasted),
         cells(term.takeover.clone()),
         Some(Cell::new(ended, tone)),
+        columns.has_runs.then(|| Cell::from(run.and_then(|run| run.slot.as_deref()).unwrap_or("-"))),
+        columns.has_runs.then(|| run.map_or_else(|| Cell::from("-"), |run| status(term, run))),
         columns.has_bar.then(|| Cell::new(bar(term.since, until, first, output.now), tone)),
     ];
     row.into_iter().flatten().collect()
+}
+
+/// The exit status of a run, as in a shell.
+fn status(term: &Term, run: &Run) -> Cell {
+    match (run.status, run.ok) {
+        (Some(status), Some(true)) => Cell::from(status.to_string()),
+        (Some(status), _) => Cell::new(status.to_string(), Tone::Bad),
+        (None, None) if term.until.is_none() => Cell::from("-"),
+        (None, None) => Cell::new("interrupted", Tone::Bad),
+        // It could not be started.
+        (None, Some(_)) => Cell::new("failed", Tone::Bad),
+    }
 }
 
 /// Where a term lies between the first one's beginning and now.

@@ -169,6 +169,26 @@ fn a_history_in_a_pipe_tells_each_term_when_it_begins_and_when_it_ends() {
     watch.until(|line| words(line).get(2) == Some(&"b"));
 }
 
+/// What cron called for this night, and how it ended.
+#[test]
+fn a_history_tells_the_slot_of_each_run_of_a_job_and_its_exit_status() {
+    let election = election();
+    let history = |words: &[&str]| ctl(&[&["history", &election.name], words].concat());
+    for (slot, status) in [("monday", 0), ("tuesday", 3)] {
+        let job = election.host("a").option("--slot", slot).command(&["sh", "-c", &format!("exit {status}")]);
+        assert_eq!(job.spawn().code(), status);
+        let has_ended =
+            || history(&["-o", "plain"]).output.lines().last().is_some_and(|row| row.contains("command-ended"));
+        wait::until("its end is written down", has_ended);
+    }
+    let shown = history(&[]).output;
+    let rows: Vec<_> = shown.lines().map(words).collect();
+    let last: Vec<_> = rows.iter().map(|row| row[row.len() - 4..row.len() - 1].join(" ")).collect();
+    assert_eq!(last, ["ENDED RUN STATUS", "command-ended monday 0", "command-ended tuesday 3"], "{shown}");
+    let run = &history(&["--json"]).json()["terms"][1]["run"];
+    assert_eq!((&run["slot"], &run["status"], &run["ok"]), (&"tuesday".into(), &3.into(), &false.into()), "{run}");
+}
+
 #[test]
 fn a_history_shows_as_many_terms_as_are_asked_for() {
     let election = election();

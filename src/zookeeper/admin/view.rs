@@ -22,6 +22,7 @@ use crate::zookeeper::schema::member::{MEMBERS, Member};
 use crate::zookeeper::schema::paths::LAYOUT;
 use crate::zookeeper::schema::queue;
 use crate::zookeeper::schema::recipe;
+use crate::zookeeper::schema::run_marker::{self, Run};
 
 /// One slot: a lease record and its term. An election with one leader has one.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -358,6 +359,16 @@ pub async fn drains(
 pub async fn history(client: &AdminClient, base: &str) -> Result<Option<Result<History, SchemaError>>, AdminError> {
     let znode = client.read(&format!("{base}/{HISTORY}")).await?;
     Ok(znode.map(|znode| History::read(&znode.data)))
+}
+
+/// The last runs of a job that runs once for each scheduled time, newest first.
+///
+/// # Errors
+///
+/// There is no answer.
+pub(crate) async fn runs(client: &AdminClient, base: &str) -> Result<Vec<Run>, AdminError> {
+    let znode = client.read(&format!("{base}/runs/last")).await?;
+    Ok(znode.map_or_else(Vec::new, |znode| run_marker::listed(&znode.data)))
 }
 
 async fn slots(

@@ -162,6 +162,12 @@ impl Marker {
     }
 }
 
+/// The runs that `last` lists, newest first, for display. What cannot be read lists none.
+pub(crate) fn listed(data: &[u8]) -> Vec<Run> {
+    let marker = json::read(data, |json: &MarkerJson| json.v).ok();
+    marker.into_iter().flat_map(|json| json.run.into_iter().chain(json.earlier)).collect()
+}
+
 /// Whether the caller may run. The slot's marker counts, or without a slot that of the last run.
 pub(crate) fn judge(marker: &Marker, once: &Once, caller: Caller) -> Verdict {
     let started_ms = match marker {
