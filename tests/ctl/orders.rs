@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -145,7 +146,7 @@ fn an_order_that_has_lapsed_is_deleted_and_not_obeyed_by_a_host_that_starts_late
     let election = election();
     election.prepare();
     assert_eq!(ctl(&["disable", &election.name, "--reason", "r", "--for", "2s"]).code, 0);
-    wait::pass(std::time::Duration::from_millis(2500));
+    wait::pass(Duration::from_millis(2500));
     let status = ctl(&["status", &election.name]).output;
     assert!(status.contains("lapsed"), "{status}");
     let list = ctl(&["list", "-o", "plain"]).output;
@@ -154,6 +155,40 @@ fn an_order_that_has_lapsed_is_deleted_and_not_obeyed_by_a_host_that_starts_late
     assert_eq!(until_last_started(&election, 1), "a");
     until_no_order(&election);
     assert!(!host.log().contains("disabled"), "{}", host.log());
+}
+
+/// An operator writes after the host has read the one that has lapsed, and before it deletes that one.
+#[test]
+fn an_order_that_is_given_while_a_host_deletes_one_that_has_lapsed_is_not_lost() {
+    let (election, link) = (election(), link());
+    let root = format!("/lapse-{}", election.name);
+    election.admin.create_all(&format!("{root}/drains"));
+    let host = election.host_behind(&link, "a").without("--name").option("--path", &format!("{root}/job")).spawn();
+    election.diary.until_started(1);
+    let name = nix::unistd::gethostname().unwrap().into_string().unwrap();
+    for (path, before, after, complaint) in [
+        (format!("{root}/job/control"), r#"{"v":1,"disabled":{"#, "}}", "A lapsed order was not deleted"),
+        (format!("{root}/drains/{name}"), r#"{"v":1,"force":true,"#, "}", "A drain that has lapsed was not deleted"),
+    ] {
+        let [lapsed, later] =
+            [r#""order":"lapsed","for_ms":0"#, r#""order":"later""#].map(|it| format!("{before}{it}{after}"));
+        let (admin, at, mut is_given) = (Admin::to(&server().connect_string()), path.clone(), false);
+        link.tamper(move |frame| {
+            if has(&frame, "lapsed") && !std::mem::replace(&mut is_given, true) {
+                admin.set(&at, &later);
+            }
+            frame
+        });
+        election.admin.create(&path, &lapsed);
+        let found = || election.admin.find(&path).map_or_else(String::new, |(order, _)| order);
+        let stands = || found().contains("order");
+        wait::until("the host has tried to delete it", || host.log().contains(complaint) || !stands());
+        assert!(found().contains("later"), "{path} is lost: {:?}", found());
+    }
+}
+
+fn has(frame: &[u8], word: &str) -> bool {
+    frame.windows(word.len()).any(|part| part == word.as_bytes())
 }
 
 /// Another order that is written beside it does not prolong it.
@@ -401,6 +436,30 @@ fn a_leader_that_is_cut_off_is_not_taken_for_idle_before_its_lease_is_over() {
     election.until_candidates(1);
     wait::pass(wait::SETTLED);
     assert_eq!(election.diary.starts().len(), 1, "it comes back, and is still disabled");
+}
+
+/// It is cut off in the middle of the first look: its command runs on under the renewal that was read last.
+#[test]
+fn a_renewal_that_comes_while_the_first_look_takes_long_counts_from_then() {
+    let (election, link, slow) = (election(), link(), link());
+    let host = election.host_behind(&link, "a").witness(&election.diary, &["ignore-term"]);
+    let _host = host.option("--stop-timeout", "60s").spawn();
+    election.diary.until_started(1);
+    wait::until("it has said who it is", || election.admin.exists(&election.path("members/a")));
+    let mut looks = 0;
+    slow.tamper(move |frame| {
+        // The members are read between the clock and the record; and once before the order is given.
+        looks += usize::from(has(&frame, "session_ms"));
+        if looks == 2 {
+            looks += 1;
+            wait::pass(Duration::from_secs(2));
+            link.stall();
+        }
+        frame
+    });
+    let said = ctl_at(&slow.connect_string(), &["disable", &election.name, "--wait"], &[]);
+    assert!(said.code == 0 && said.output.ends_with("no command runs\n"), "{said:?}");
+    assert!(!election.diary.somebody_lives(), "it was said that no command runs");
 }
 
 /// Another one has taken over without a wait, and stops at the order: the first hears of neither.
@@ -732,6 +791,52 @@ fn a_target_that_does_not_take_over_leaves_the_old_leader_leading_again() {
     assert!(said.output.contains("a leads"), "{said:?}");
     election.diary.assert_no_overlap();
     wait::until("everyone is back in line", || election.candidates().len() == 3);
+}
+
+/// The answer to the order comes late.
+#[test]
+fn who_waits_for_a_handover_ends_no_later_than_the_order() {
+    let (election, slow) = (election(), link());
+    let first = election.host("a").witness(&election.diary, &["ignore-term"]).option("--stop-timeout", "60s");
+    let _first = first.spawn();
+    election.diary.until_started(1);
+    let _second = election.host("b").spawn();
+    election.until_candidates(2);
+    wait::until("it has said who it is", || election.admin.exists(&election.path("members/b")));
+    let (admin, control) = (Admin::to(&server().connect_string()), election.path("control"));
+    let mut is_late = false;
+    slow.tamper(move |frame| {
+        if !is_late && admin.find(&control).is_some_and(|(order, _)| order.contains("handover")) {
+            is_late = true;
+            wait::pass(Duration::from_millis(1500));
+        }
+        frame
+    });
+    let said = ctl_at(&slow.connect_string(), &["handover", &election.name, "--wait", "--timeout", "3s"], &[]);
+    assert!(said.code == 1 && said.output.ends_with("a is still stopping after 3s; it continues\n"), "{said:?}");
+}
+
+/// One that stands between the leader and the target hangs, for longer than that.
+#[test]
+fn who_does_not_make_room_in_time_ends_the_handover_before_the_order_lapses() {
+    let election = election();
+    let mut hosts = Vec::new();
+    for id in ["a", "b", "c"] {
+        hosts.push(election.host(id).session_timeout("40s").spawn());
+        election.until_candidates(hosts.len());
+        wait::until("it has said who it is", || election.admin.exists(&election.path(&format!("members/{id}"))));
+    }
+    hosts[1].signal(Signal::SIGSTOP);
+    for limit in ["3s", "60s"] {
+        let said = std::thread::scope(|scope| {
+            let asked = scope.spawn(|| ctl(&["handover", &election.name, "--to", "c", "--timeout", limit]));
+            wait::until("it is not waited for any longer", || asked.is_finished());
+            asked.join().unwrap()
+        });
+        let told = said.output.contains("b does not make room for c; ");
+        assert!(said.code == 1 && told, "of {limit}: {said:?}");
+    }
+    hosts[1].signal(Signal::SIGCONT);
 }
 
 #[test]
