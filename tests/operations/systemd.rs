@@ -71,13 +71,16 @@ fn a_lost_lease_is_no_stop_and_a_unit_that_cannot_reach_the_ensemble_is_not_read
     drop(host);
 }
 
+/// By the third in line, too, whose loop nothing else wakes: the next one hears of each renewal.
 #[test]
 fn the_watchdog_is_fed_while_both_the_loop_and_the_guard_answer() {
     let election = election();
     let notified = Notified::listening();
     let _leader = election.host("a").spawn();
     election.diary.until_started(1);
-    let standby = notifying(election.host("b"), &notified).env("WATCHDOG_USEC", "600000").spawn();
+    let _next = election.host("b").spawn();
+    election.until_candidates(2);
+    let standby = notifying(election.host("c"), &notified).env("WATCHDOG_USEC", "600000").spawn();
     let signs = || notified.count("WATCHDOG=1");
     let fed = || {
         let before = signs();

@@ -128,6 +128,21 @@ fn another_program_is_refused() {
     refused_program(move |package| package.install_other(&other), "does not say that it can take over");
 }
 
+/// The next program knows nothing of it, and would end it.
+#[test]
+fn while_a_hook_runs_it_is_refused() {
+    let (election, package) = (election(), Package::new());
+    let [begun, goes_on] = ["begun", "goes-on"].map(|name| election.diary.directory().join(name));
+    let hook = format!("touch {}; until test -e {}; do sleep 0.05; done", begun.display(), goes_on.display());
+    let host = package.on(election.host("a").option("--hook", &hook)).spawn();
+    election.diary.until_started(1);
+    wait::until("the hook runs", || begun.exists());
+    package.install();
+    refused(&election, &host, "a hook or a check runs");
+    std::fs::write(goes_on, "").unwrap();
+    package.upgrade(&host);
+}
+
 /// It waits for ever for somebody who writes its configuration.
 #[test]
 fn a_program_that_hangs_is_refused_and_killed() {

@@ -62,6 +62,22 @@ async fn no_answer_comes_after_an_outage_before_what_was_ordered_meanwhile_is_kn
     assert!(host.election.orders().borrow().disabled.is_some());
 }
 
+/// The server tells of the drain before it answers. Else a take-over would start a command on a host that is to have none.
+#[tokio::test]
+async fn no_answer_comes_between_the_news_of_a_drain_and_the_drain() {
+    let chroot = Chroot::new();
+    let (proxy, admin) = (link(), Admin::to(&chroot.connect_string()));
+    let (mut host, _) = Host::entered(settings(&chroot.behind(&proxy), 1)).await;
+    host.hints_within(wait::SETTLED).await;
+    proxy.stall();
+    admin.create_all("/zk-leader-run/drains");
+    admin.create(DRAIN, &order("meanwhile", Some(3_600_000)).to_string());
+    host.election.look(FIRST);
+    proxy.heal();
+    host.answer(FIRST, Request::Look).await.unwrap();
+    assert!(host.election.orders().borrow().drain.is_some());
+}
+
 #[tokio::test]
 async fn an_order_that_is_given_while_another_one_is_found_lapsed_is_not_lost() {
     let chroot = Chroot::new();
