@@ -43,6 +43,9 @@ pub struct HandedOver {
     /// Milliseconds since 1970, when the phase began.
     since: i64,
     term: Option<Term>,
+    /// See [`MemberStatus::left`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    left: Option<i64>,
 }
 
 impl HandedOver {
@@ -61,13 +64,13 @@ pub(super) struct News {
 
 impl Reporter {
     pub fn hand_over(&self) -> HandedOver {
-        HandedOver { since: self.status.since, term: self.term.clone() }
+        HandedOver { since: self.status.since, term: self.term.clone(), left: self.status.left }
     }
 
     pub fn take_up(state: HandedOver, snapshot: &Snapshot) -> Self {
-        let status =
-            MemberStatus { phase: words::phase(snapshot.phase), since: state.since, ..MemberStatus::default() };
-        Self { status, term: state.term, ..Self::default() }
+        let HandedOver { since, term, left } = state;
+        let status = MemberStatus { phase: words::phase(snapshot.phase), since, left, ..MemberStatus::default() };
+        Self { status, term, ..Self::default() }
     }
 
     /// Call it after each event that the machine has handled, with the time of day.
