@@ -10,7 +10,7 @@ use super::orders::following::{self, Given, Step, gone};
 use super::orders::replacing::Present;
 use super::orders::{self, Patience, Progress};
 use super::slot_state::{self, SlotState, Whose, WhyNobody};
-use super::{Answer, CommandContext, CommandError, DONE, NOT_DONE};
+use super::{Answer, CommandContext, CommandError, DONE, NOT_DONE, millis};
 use crate::clock;
 use crate::core::lease::wait_over_at;
 use crate::core::time::Sighting;
@@ -32,7 +32,7 @@ pub(super) async fn answer(
         order: random::uuid().to_string(),
         reason: reason.to_owned(),
         by: context.asked.by.clone(),
-        for_ms: lasts.map(|lasts| u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX)),
+        for_ms: lasts.map(millis),
         since: None,
     };
     let given = Given::now(lasts);

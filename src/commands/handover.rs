@@ -13,7 +13,7 @@ use super::orders::following::{self, Step};
 use super::orders::{Patience, Progress};
 use super::slot_state::contenders::{self, Contender};
 use super::slot_state::{self, SlotState};
-use super::{Answer, CommandContext, CommandError, DONE, NOT_DONE, NOT_KNOWN, status};
+use super::{Answer, CommandContext, CommandError, DONE, NOT_DONE, NOT_KNOWN, in_millis, millis, status};
 use crate::observe::words;
 use crate::random;
 use crate::zookeeper::admin::view::ElectionView;
@@ -100,7 +100,7 @@ async fn handed_over(
         stop: to.is_none(),
         to,
         by: context.asked.by.clone(),
-        for_ms: u64::try_from(within.as_millis()).unwrap_or(u64::MAX),
+        for_ms: millis(within),
         since: None,
     };
     // Our waiting ends before the order does.
@@ -243,7 +243,7 @@ fn unfinished(state: &HandoverState, old: &str, within: Duration) -> No {
 /// Another term has begun: under the wanted leader, or another one.
 fn led((old, order): (&str, &Handover), new: (&str, i64), took: Duration) -> Told {
     let (id, token) = new;
-    let took = words::length(Duration::from_millis(u64::try_from(took.as_millis()).unwrap_or(u64::MAX)));
+    let took = words::length(in_millis(took));
     match &order.to {
         Some(to) if id == old => {
             told(Some(new), NOT_DONE, &format!("{to} did not take over: {old} leads again, token {token}"))

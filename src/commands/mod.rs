@@ -239,6 +239,15 @@ fn path_of(asked: &Asked) -> &str {
     path.as_str()
 }
 
+fn millis(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Cut off, so that what is shown is never too long.
+fn in_millis(length: Duration) -> Duration {
+    Duration::from_millis(millis(length))
+}
+
 /// Asks the ensemble, prints the answer.
 pub fn run(asked: &Asked) -> ExitCode {
     let interrupt = waits(&asked.question).then(Interrupt::held_back).flatten();

@@ -9,6 +9,7 @@ mod why_nobody;
 
 pub(super) use why_nobody::{Whose, WhyNobody};
 
+use crate::core::time::milliseconds;
 use crate::observe::words;
 use crate::zookeeper::admin::Facts;
 use crate::zookeeper::admin::view::{Candidate, ElectionView, SlotView};
@@ -107,7 +108,7 @@ fn cut_off(id: &str, lease: &Lease, written: &Facts) -> String {
 
 /// Until when a command may run under a record that is not written again, by `ZooKeeper`'s clock.
 pub(super) fn longest_until(lease: &Lease, written: &Facts) -> i64 {
-    written.changed_at.saturating_add(i64::try_from(lease.longest().as_millis()).unwrap_or(i64::MAX))
+    written.changed_at.saturating_add(milliseconds(lease.longest()))
 }
 
 /// Of a lease that has run out by the clocks of the servers and of this host, which may differ.

@@ -17,7 +17,7 @@ use self::fleet::Fleet;
 use super::orders::following::{self, Given, Step, gone};
 use super::orders::replacing::Present;
 use super::orders::{Patience, Progress, TRIES, sent};
-use super::{Answer, CommandContext, CommandError, DONE, NOT_DONE, path_of};
+use super::{Answer, CommandContext, CommandError, DONE, NOT_DONE, millis, path_of};
 use crate::clock;
 use crate::config::ctl::Question;
 use crate::observe::words;
@@ -38,7 +38,7 @@ pub(super) async fn answer(context: &CommandContext<'_>) -> Result<Answer, Comma
                 order: random::uuid().to_string(),
                 reason: reason.clone(),
                 by: context.asked.by.clone(),
-                for_ms: lasts.map(|lasts| u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX)),
+                for_ms: lasts.map(millis),
                 force: *force,
             };
             drained(&Drained { context, root, host, drain: &drain, until: None, replaced: None }, *wait).await

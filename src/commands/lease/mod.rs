@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::output::{Cell, Output, Tone};
-use super::{Answer, CommandError};
+use super::{Answer, CommandError, in_millis, millis};
 use crate::clock;
 use crate::config::ctl::LeaseQuestion;
 use crate::config::error::quoted;
@@ -90,13 +90,4 @@ fn text(view: &LeaseView, time: &Time, output: Output) -> String {
         facts.push(("missing", Cell::new(text, Tone::Bad)));
     }
     output.facts(&facts)
-}
-
-/// Cut off, so that what is shown is never too long.
-fn in_millis(length: Duration) -> Duration {
-    Duration::from_millis(millis(length))
-}
-
-fn millis(length: Duration) -> u64 {
-    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }

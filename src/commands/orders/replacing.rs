@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::commands::CommandError;
+use crate::core::time::milliseconds;
 use crate::zookeeper::schema::control::Disabled;
 use crate::zookeeper::schema::control::drain::Drain;
 
@@ -69,7 +70,7 @@ impl Present {
 
     /// No later order counts from an earlier time, whatever the clock says.
     fn ends_before(&self, now: i64, lasts: Option<Duration>) -> bool {
-        let Some(lasts) = lasts.map(|lasts| i64::try_from(lasts.as_millis()).unwrap_or(i64::MAX)) else { return false };
+        let Some(lasts) = lasts.map(milliseconds) else { return false };
         let end = now.max(self.given_at).saturating_add(lasts);
         self.ends_at.is_none_or(|present| end < present)
     }
