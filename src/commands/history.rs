@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::output::{Cell, Output, Tone, moment};
+use super::output::{Cell, Output, Tone, moment, with};
 use super::watch::View;
 use super::{Answer, CommandContext, CommandError};
 use crate::config::ctl::OutputFormat;
@@ -29,10 +29,8 @@ impl Terms {
     }
 
     fn json(&self, term: &Term) -> Value {
-        let mut object = json!(term);
         let run = self.run_of(term).map(|run| json!({ "slot": run.slot, "status": run.status, "ok": run.ok }));
-        run.and_then(|run| object.as_object_mut()?.insert("run".to_owned(), run));
-        object
+        run.map_or_else(|| json!(term), |run| with(json!(term), "run", run))
     }
 }
 

@@ -168,6 +168,12 @@ impl Output {
     }
 }
 
+/// The object with one more field.
+pub(super) fn with(mut object: Value, name: &str, value: Value) -> Value {
+    object.as_object_mut().and_then(|fields| fields.insert(name.to_owned(), value));
+    object
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

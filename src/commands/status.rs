@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::output::{Cell, Output, Tone, moment};
+use super::orders::replacing::Present;
+use super::output::{Cell, Output, Tone, moment, with};
 use super::slot_state::contenders::{self, Contender};
 use super::slot_state::{self, SlotState, WhyNobody};
 use super::watch::View;
@@ -191,12 +192,11 @@ fn overdue(slot: &SlotView, holder: &Holder, age: &str) -> String {
 
 fn ordered(election: &ElectionView, output: &Output) -> Vec<(&'static str, Cell)> {
     let mut facts = Vec::new();
-    let written = election.orders_written.map(|facts| facts.changed_at).unwrap_or_default();
     let is_there = election.members().next().is_some();
     let over = election.lapsed.disabled.as_ref().map(|order| (order, lapsed(is_there)));
     if let Some((order, lapsed)) = election.orders.disabled.as_ref().map(|order| (order, "")).or(over) {
-        let given = order.since.unwrap_or(written);
-        let (end, age, remedy) = (order.end(), output.age(given), remedy::about_election("enable", &election.base));
+        let age = output.age(order.since.unwrap_or_default());
+        let (end, remedy) = (order.end(), remedy::about_election("enable", &election.base));
         let (by, reason) = (output.part(&order.by), output.part(&order.reason));
         let text = format!("by {by} {age} ago, {end}{lapsed}: {reason}; {remedy} ends it");
         facts.push(("disabled", Cell::new(text, Tone::Warning)));
@@ -215,8 +215,9 @@ fn ordered(election: &ElectionView, output: &Output) -> Vec<(&'static str, Cell)
     // For any other term than the present one it is void.
     let present = |token: i64| election.slots.iter().any(|slot| slot.term.is_some_and(|term| term.mzxid == token));
     if let Some(order) = election.orders.handover.as_ref().filter(|order| present(order.token)) {
-        let (to, given) = (order.to.as_deref().unwrap_or("the next in line"), order.since.unwrap_or(written));
-        let text = format!("to {to}, ordered by {} {} ago", order.by, output.age(given));
+        let (to, age) =
+            (order.to.as_deref().unwrap_or("the next in line"), output.age(order.since.unwrap_or_default()));
+        let text = format!("to {to}, ordered by {} {age} ago", order.by);
         facts.push(("handover", Cell::new(text, Tone::Warning)));
     }
     facts
@@ -294,29 +295,16 @@ fn object(election: &ElectionView, seen: &[SlotState], status: u8) -> Value {
 }
 
 fn disabled_json(order: &Disabled) -> Value {
-    with_end(json!(order), order.ends_at())
+    with(json!(order), "until", json!(order.ends_at()))
 }
 
 fn handover_json(order: &Handover) -> Value {
-    with_end(json!(order), order.ends_at())
-}
-
-fn with_end(mut order: Value, end: Option<i64>) -> Value {
-    order.as_object_mut().and_then(|fields| fields.insert("until".to_owned(), json!(end)));
-    order
+    with(json!(order), "until", json!(order.ends_at()))
 }
 
 /// Who drains which host, and why and until when.
-pub(super) fn drain_json(view: &DrainView) -> Value {
-    let DrainView { host, drain, written_at, .. } = view;
-    json!({
-        "host": host,
-        "by": drain.by,
-        "reason": drain.reason,
-        "since": written_at,
-        "until": drain.ends_at(*written_at),
-        "force": drain.force,
-    })
+pub(super) fn drain_json(DrainView { host, drain, written_at, .. }: &DrainView) -> Value {
+    with(Present::drain(drain, *written_at).json(), "host", json!(host))
 }
 
 /// Why nobody leads, or why that is not known; and the word of it for programs.

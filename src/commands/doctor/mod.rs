@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::output::{Cell, Output, Tone};
+use super::output::{Cell, Output, Tone, with};
 use super::overdue;
 use super::{Answer, CommandContext, CommandError, NOT_KNOWN, UNREACHABLE, open, session_timeout};
 use crate::clock;
@@ -92,13 +92,11 @@ pub(super) async fn answer(asked: &Asked, output: Output) -> Result<Answer, Comm
 async fn about_servers_only(asked: &Asked, error: &CommandError, output: &Output) -> Answer {
     let mut findings = servers::findings(asked).await;
     findings.push(wrong("ensemble", error.sentence.clone()));
-    let text = match error.object() {
+    let text = if output.format.is_object() {
         // What every other command says, too.
-        Value::Object(mut object) if output.format.is_object() => {
-            object.insert("findings".to_owned(), objects(&findings));
-            output.object(&Value::Object(object))
-        }
-        _ => written(&findings, output),
+        output.object(&with(error.object(), "findings", objects(&findings)))
+    } else {
+        written(&findings, output)
     };
     Answer { text, status: NOT_KNOWN }
 }
