@@ -78,9 +78,8 @@ async fn give(
     let status = remedy::about_election("status", &election.base);
     let may_stand =
         format!("the election may be disabled by now: {status} tells whether it is, and {remedy} takes it back");
-    let standing = election.orders.disabled.as_ref().or(election.lapsed.disabled.as_ref());
     // Else no time matters before the write.
-    let both_end = standing.is_some_and(|standing| standing.for_ms.is_some()) && order.for_ms.is_some();
+    let both_end = order.for_ms.and(election.disabled()).is_some_and(|standing| standing.for_ms.is_some());
     let now = if both_end { orders::time(context, election).await? } else { None };
     orders::change(context, election, Some(&may_stand), |orders| {
         let present = orders.disabled.as_ref().map(Present::disabled).filter(|present| present.stands_at(now));
@@ -155,9 +154,8 @@ fn may_run_json(slot: Option<&SlotView>, why: &str, election: &ElectionView) -> 
 
 /// Whether our order, or another one that took its place, is in force.
 fn stands(election: &ElectionView, Ours { order, given, .. }: &Ours) -> bool {
-    let (in_force, lapsed) = (election.orders.disabled.as_ref(), election.lapsed.disabled.as_ref());
-    let is_ours = in_force.or(lapsed).is_some_and(|present| present.order == order.order);
-    if is_ours { given.lasts() } else { in_force.is_some() }
+    let is_ours = election.disabled().is_some_and(|present| present.order == order.order);
+    if is_ours { given.lasts() } else { election.orders.disabled.is_some() }
 }
 
 /// Who holds a slot, and the phase that it is in by its own words if it is stopping.

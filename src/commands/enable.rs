@@ -68,7 +68,7 @@ async fn until_one_runs(
             return Ok(Step::Done(enabled.told("led", DONE, &format!("{id} leads"), None)));
         }
         // It was given after ours, whatever our clock says of its end.
-        if let Some(order) = election.orders.disabled.as_ref().or(election.lapsed.disabled.as_ref()) {
+        if let Some(order) = election.disabled() {
             let again = Present::disabled(order);
             let text = format!("the election was disabled again: {}", again.said());
             return Ok(Step::Done(enabled.told("disabled", NOT_DONE, &text, Some(&again))));
@@ -127,10 +127,9 @@ fn why_unknown(slot: &SlotView, election: &ElectionView) -> Option<String> {
 
 /// Who holds the slot, and what it says of its term.
 fn new_leader<'a>(slot: &SlotView, election: &'a ElectionView) -> Option<(String, Option<&'a str>)> {
-    let token = slot.term.map_or(0, |term| term.mzxid);
     match slot_state::of(slot, election) {
         SlotState::Led { holder, .. } | SlotState::Waiting { holder } => {
-            let phase = slot_state::said_phase(&holder, token, election);
+            let phase = slot_state::said_phase(&holder, slot.token(), election);
             Some((holder.id, phase))
         }
         _ => None,

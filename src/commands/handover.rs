@@ -266,7 +266,7 @@ fn leader(election: &ElectionView) -> Result<Leader, No> {
              host, or: zk-leaderctl drain HOST"
         )));
     };
-    let (token, state) = (slot.term.map_or(0, |term| term.mzxid), slot_state::of(slot, election));
+    let (token, state) = (slot.token(), slot_state::of(slot, election));
     let reason = status::reason(slot, &state);
     let unknown = |why: &str| No::Unknown { said: format!("who leads is not known: {why}"), reason };
     Err(match state {
@@ -334,7 +334,7 @@ fn handover_state(election: &ElectionView, leader: &Leader) -> HandoverState {
         reason: None,
     };
     let Some(slot) = election.slots.first() else { return unreadable() };
-    let (token, state) = (slot.term.map_or(0, |term| term.mzxid), slot_state::of(slot, election));
+    let (token, state) = (slot.token(), slot_state::of(slot, election));
     let reason = status::reason(slot, &state);
     match state {
         SlotState::Led { holder, .. } | SlotState::Waiting { holder } if token != leader.token => {

@@ -14,7 +14,7 @@ use crate::clock;
 use crate::zookeeper::admin::{AdminClient, AdminError, Facts, Znode};
 use crate::zookeeper::schema::candidate_name::{self, Names};
 use crate::zookeeper::schema::control::drain::{DRAINS, Drain};
-use crate::zookeeper::schema::control::{CONTROL, Orders};
+use crate::zookeeper::schema::control::{CONTROL, Disabled, Orders};
 use crate::zookeeper::schema::history::{HISTORY, History, Term};
 use crate::zookeeper::schema::json::SchemaError;
 use crate::zookeeper::schema::lease::Lease;
@@ -104,6 +104,11 @@ impl SlotView {
         format!("{}/lease", self.term_path.trim_end_matches("/term"))
     }
 
+    /// The fencing token of its present term; 0: it cannot be read.
+    pub fn token(&self) -> i64 {
+        self.term.map_or(0, |term| term.mzxid)
+    }
+
     /// Who holds it, in which term, and whether the holder waits. A renewal changes nothing of it.
     fn hold(&self) -> impl PartialEq + use<'_> {
         let lease = self.lease.as_ref().map(|(lease, _)| (lease.state, lease.waiting_on, &lease.holder));
@@ -115,6 +120,11 @@ impl ElectionView {
     /// What each member says of itself, by its id.
     pub fn members(&self) -> impl Iterator<Item = &Member> {
         self.members.values().map(|(member, _)| member)
+    }
+
+    /// The order that disables it, whether our clock says that it has lapsed or not.
+    pub fn disabled(&self) -> Option<&Disabled> {
+        self.orders.disabled.as_ref().or(self.lapsed.disabled.as_ref())
     }
 
     pub fn is_unreadable(&self, path: &str) -> bool {
