@@ -133,7 +133,18 @@ fn of_elections_that_may_not_be_read_drain_does_not_say_that_the_host_leads_none
         election.admin.set_acl(&base, acl.0, acl.1, "cdrwa");
     }
     let drain = ["drain", "one", "--root", &root, "--wait"];
-    let said = as_stranger(&drain);
+    let opened = format!("{root}/opened/lease");
+    let leads = r#"{"v":1,"state":"held","lease_ms":60000,"holder":{"id":"a","host":"one","pid":1}}"#;
+    election.admin.set(&opened, leads);
+    let said = std::thread::scope(|scope| {
+        let asked = scope.spawn(|| as_stranger(&drain));
+        wait::until("it is drained", || election.admin.exists(&format!("{root}/drains/one")));
+        // Something else is told in between.
+        wait::pass(wait::SETTLED);
+        election.admin.set(&opened, r#"{"v":1,"state":"free","lease_ms":5}"#);
+        asked.join().unwrap()
+    });
+    assert!(said.output.contains("one still leads opened\n"), "{said:?}");
     let why = "one may lead shut, which we may not read; give us credentials that may (--auth-file), or look there";
     assert!(said.code == 1 && said.output.matches(why).count() == 1, "once: {said:?}");
     assert!(said.output.ends_with("one leads none of those that we may read\n"), "{said:?}");
