@@ -14,12 +14,15 @@ mod doctor;
 mod failures;
 mod fencing;
 mod fleet;
+mod handovers;
 mod interruptions;
 mod members;
 mod night;
 mod operator;
 mod orders;
+mod queue;
 mod screens;
+mod several_operators;
 mod watching;
 
 use support::standalone::{election, link, server};

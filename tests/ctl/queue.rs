@@ -1,0 +1,29 @@
+//! Hosts in line, as the tests of orders need them.
+
+use crate::support::{Election, Running};
+
+/// Hosts with these ids, in line in this order; the first one leads.
+pub fn hosts(election: &Election, ids: &[&str]) -> Vec<Running> {
+    let mut hosts = Vec::new();
+    for id in ids {
+        hosts.push(election.host(id).spawn());
+        election.until_candidates(hosts.len());
+    }
+    assert_eq!(election.diary.until_started(1).id, ids[0]);
+    hosts
+}
+
+/// The ids in line.
+pub fn line(election: &Election) -> Vec<String> {
+    let path = |name: &String| election.path(&format!("election/{name}"));
+    election.candidates().iter().filter_map(|name| Some(election.admin.find(&path(name))?.0)).collect()
+}
+
+pub fn until_last_started(election: &Election, count: usize) -> String {
+    election.diary.until_started(count).id
+}
+
+/// Its command ignores the signal.
+pub fn stops_slowly(election: &Election, id: &str) -> Running {
+    election.host(id).option("--stop-signal", "USR1").option("--stop-timeout", "10m").spawn()
+}
