@@ -213,6 +213,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_run_that_has_no_exit_status_is_told_as_what_it_was() {
+        let said = |until, ok, status_of_run| {
+            let (term, run) = (Term { until, ..Term::default() }, Run { ok, status: status_of_run, ..Run::default() });
+            status(&term, &run)
+        };
+        assert_eq!(said(None, None, None), Cell::from("-"), "it goes on");
+        assert_eq!(said(Some(9), None, None), Cell::new("interrupted", Tone::Bad), "its host died with it");
+        assert_eq!(said(Some(9), Some(false), None), Cell::new("failed", Tone::Bad), "it could not be started");
+        assert_eq!(said(Some(9), Some(false), Some(3)), Cell::new("3", Tone::Bad));
+    }
+
+    #[test]
     fn the_line_of_time_shows_when_each_term_was() {
         assert_eq!(bar(0, 50, 0, 100).matches('█').count(), 21);
         assert!(bar(99, 100, 0, 100).ends_with("·█"));
