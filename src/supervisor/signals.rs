@@ -93,8 +93,8 @@ const ECHO: Duration = Duration::from_millis(300);
 
 /// The signals that were received.
 pub struct SignalStream {
-    /// Each with whoever sent it, if that is known.
-    received: Pin<Box<dyn Stream<Item = (i32, Option<String>)>>>,
+    /// Each with what the kernel tells of it.
+    received: Pin<Box<dyn Stream<Item = (i32, Option<siginfo>)>>>,
     stopped_at: Option<Instant>,
     /// Without one, SIGHUP was sent by somebody who means the command: most programs read their configuration again.
     pub(super) had_terminal: bool,
@@ -117,8 +117,7 @@ impl SignalStream {
         // A signal that is blocked is queued even if it is ignored.
         let is_wanted = move |signal: i32| signal == Signal::SIGTERM as i32 || !is_in(ignored, signal);
         let signals = signals.filter(move |info| std::future::ready(is_wanted(number(info))));
-        let sender = |info: &siginfo| sender(info.ssi_code, info.ssi_pid, info.ssi_uid);
-        let received = signals.map(move |info| (number(&info), Some(sender(&info))));
+        let received = signals.map(|info| (number(&info), Some(info)));
         Ok(Self { received: Box::pin(received), stopped_at: None, had_terminal: had_terminal || has_terminal() })
     }
 
@@ -132,11 +131,12 @@ impl SignalStream {
     pub async fn next(&mut self) -> Received {
         loop {
             match self.received.next().await {
-                Some((signal, sender)) if STOPPING.iter().any(|stopping| *stopping as i32 == signal) => {
+                Some((signal, info)) if STOPPING.iter().any(|stopping| *stopping as i32 == signal) => {
                     let now = Instant::now();
                     if self.stopped_at.is_none_or(|at| now.duration_since(at) >= ECHO) {
                         self.stopped_at = Some(now);
-                        if let Some(sender) = sender {
+                        if let Some(info) = info {
+                            let sender = sender(info.ssi_code, info.ssi_pid, info.ssi_uid);
                             tracing::info!("{} was received from {sender}", words::signal(signal));
                         }
                         return Received::Stop;
