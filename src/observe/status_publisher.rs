@@ -10,7 +10,7 @@ use super::http::Identity;
 use super::liveness::{Feed, Liveness};
 use super::metrics::Metrics;
 use super::status::{Role, Status, Upgrade};
-use crate::core::action::{Action, PhaseName};
+use crate::core::action::{Action, PhaseName, Why};
 use crate::core::event::Event;
 use crate::core::machine::Snapshot;
 use crate::core::time::{Now, Timestamp};
@@ -32,10 +32,10 @@ impl StatusPublisher {
         Self { status, statuses, liveness: Liveness::default(), metrics }
     }
 
-    /// An earlier program of this process has handed over: when the phase began, the command that it has started, if any, and
-    /// whether it has led. That upgrade is over at this time of `CLOCK_MONOTONIC`.
-    pub fn resume(&mut self, since: Timestamp, command: Option<i32>, has_led: bool, at: Duration) {
-        self.status.since = since;
+    /// An earlier program of this process has handed over: when the phase began and why, the command that it has started, if any,
+    /// and whether it has led. That upgrade is over at this time of `CLOCK_MONOTONIC`.
+    pub fn resume(&mut self, phase: (Timestamp, Option<Why>), command: Option<i32>, has_led: bool, at: Duration) {
+        (self.status.since, self.status.why) = phase;
         let Snapshot { phase, held_term, .. } = self.status.snapshot;
         // Who leads has started the command of this term.
         if let Some(held) = held_term.filter(|_| phase == PhaseName::Leading) {
@@ -44,6 +44,11 @@ impl StatusPublisher {
         self.status.command = command;
         self.status.reached = if has_led { Role::Leader } else { Role::Standby };
         self.status.upgrade = Upgrade { requests: 1, requested_at: at, is_under_way: false };
+    }
+
+    /// Why the present phase began.
+    pub fn why(&self) -> Option<Why> {
+        self.status.why
     }
 
     /// The command, as our guard's child, while it runs.

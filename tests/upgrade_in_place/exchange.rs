@@ -104,9 +104,12 @@ fn what_is_shown_of_a_phase_and_of_the_starts_goes_on() {
     let at = http::address_of(&host);
     let age = |at| http::status(at)["seconds_in_phase"].as_f64().unwrap();
     wait::until("it has led for a while", || age(at) > 3.0);
+    let why = http::status(at)["why"].clone();
+    assert!(why.is_string(), "{}", http::status(at));
     package.upgrade(&host);
     let at = last_address_of(&host);
     assert!(age(at) > 3.0, "{}", http::status(at));
+    assert_eq!(http::status(at)["why"], why);
     end_command(&host);
     election.diary.until_started(2);
     for name in ["starts", "restarts"] {

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::memory_file;
+use crate::core::action::Why;
 use crate::core::machine::{self, Machine, Misfit, Settings};
 use crate::core::operator_orders::OperatorOrders;
 use crate::guard::handle::upgrade as guard;
@@ -42,6 +43,9 @@ pub struct Document {
     pub said: Option<Memory>,
     pub orders: OperatorOrders,
     pub reporter: reporter::HandedOver,
+    /// Why the present phase began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<Why>,
     /// The command, as the guard's child.
     pub command: Option<i32>,
     /// The command has run in this process.

@@ -85,6 +85,7 @@ impl Supervisor {
             said: self.effects.direct.as_ref().map(Direct::hand_over),
             orders: self.orders,
             reporter: self.reporter.hand_over(),
+            why: self.publisher.why(),
             command: self.publisher.command(),
             has_led: self.publisher.has_led(),
             had_terminal: upgrade.had_terminal,
@@ -101,7 +102,7 @@ impl Supervisor {
             self.effects.guard.replace();
         }
         let since = now.lease.before(before.reporter.age(clock::time_of_day()));
-        self.publisher.resume(since, before.command, before.has_led, clock::monotonic());
+        self.publisher.resume((since, before.why), before.command, before.has_led, clock::monotonic());
         self.reporter = Reporter::take_up(before.reporter, &snapshot);
         self.orders = before.orders;
         self.store_orders();
