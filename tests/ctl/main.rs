@@ -11,6 +11,7 @@ mod asking;
 mod at_a_time;
 mod completion;
 mod doctor;
+mod documented;
 mod failures;
 mod fencing;
 mod fleet;

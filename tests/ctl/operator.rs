@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use super::server;
+use super::{documented, server};
 use crate::support::pki::faketime;
 
 /// What a command answered.
@@ -31,7 +31,9 @@ pub fn ctl(words: &[&str]) -> Said {
 pub fn ctl_at(servers: &str, words: &[&str], variables: &[(&str, &str)]) -> Said {
     let output = process(servers, words, variables).stdin(Stdio::null()).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    Said { code: output.status.code().unwrap(), output: text(output.stdout), error: text(output.stderr) }
+    let said = Said { code: output.status.code().unwrap(), output: text(output.stdout), error: text(output.stderr) };
+    documented::check(words, &said.output);
+    said
 }
 
 /// The variables of an operator's host whose clock is three hours fast. What measures lengths of time is left alone.
