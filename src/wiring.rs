@@ -274,12 +274,13 @@ fn host() -> String {
 }
 
 /// Opens the sockets for monitoring: after the fork of the guard, which must not inherit them, and before we contend.
-/// `leads_on`: a command runs already, for whose sake we do without what is refused.
+/// `goes_on`: a command runs already, or this process has rejoined, and another one in its place would not know what it knows. So we do
+/// without what is refused.
 ///
 /// # Errors
 ///
 /// An address cannot be listened at.
-pub fn observers(config: &Config, about: About, leads_on: bool) -> Result<Observers, ConfigError> {
+pub fn observers(config: &Config, about: About, goes_on: bool) -> Result<Observers, ConfigError> {
     let http = config.monitoring.http.as_ref().map(|address| {
         Listener::bind(address).map_err(|error| {
             let complaint = format!(
@@ -290,13 +291,13 @@ pub fn observers(config: &Config, about: About, leads_on: bool) -> Result<Observ
         })
     });
     let http = match http.transpose() {
-        Err(refusal) if leads_on => {
+        Err(refusal) if goes_on => {
             tracing::error!("{}; going on without it", refusal.sentence);
             None
         }
         http => http?,
     };
-    if config.log_format == Format::Journald && !journald::is_there() && !leads_on {
+    if config.log_format == Format::Journald && !journald::is_there() && !goes_on {
         let complaint = "'journald' is not running here; write human or json";
         return Err(ConfigError::configuration("--log-format", complaint));
     }

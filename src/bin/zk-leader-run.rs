@@ -91,11 +91,11 @@ fn forgot(error: &io::Error) -> EarlyExit {
 
 fn lead(config: &Config, guards: Guards, before: Option<Box<Document>>, memory: Memory) -> ExitCode {
     let about = wiring::about(config, guards.command.containment());
-    let observers = match wiring::observers(config, about, before.is_some()) {
+    let observers = match wiring::observers(config, about, before.is_some() || wiring::has_rejoined()) {
         Ok(observers) => observers,
         Err(refusal) => return EarlyExit::from(refusal).print(),
     };
-    let network = match wiring::network(config, before.as_deref()) {
+    let network = match wiring::network(config, &observers, before.as_deref(), memory.address) {
         Ok(network) => network,
         Err(Hindrance::Refused(refusal)) => return EarlyExit::from(refusal).print(),
         Err(Hindrance::Ended(reason)) => return end(config, &reason),

@@ -339,6 +339,7 @@ impl Supervisor {
     async fn close(self, signals: &mut SignalStream, reason: ExitReason) -> (ExitReason, Memory) {
         let machine = self.machine.past();
         let Effects { mut election, direct, guard, mut auxiliary } = self.effects;
+        let address = direct.as_ref().map(|direct| direct.address().ip());
         let leave = async {
             if let Some(direct) = direct {
                 direct.leave(GONE_LIMIT).await;
@@ -371,7 +372,8 @@ impl Supervisor {
             ExitReason::StoodStill if asked_to_stop => ExitReason::StopRequested(None),
             reason => reason,
         };
-        (reason, Memory { election: election.past(), machine, upgrade, had_terminal: signals.had_terminal })
+        let (election, had_terminal) = (election.past(), signals.had_terminal);
+        (reason, Memory { election, machine, upgrade, had_terminal, address })
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io;
+use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +23,9 @@ pub struct Memory {
     /// See [`super::SignalStream`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) had_terminal: bool,
+    /// Where other hosts asked this one for promises.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<IpAddr>,
 }
 
 impl Memory {

@@ -1,5 +1,6 @@
 //! The socket at which other hosts ask this one for promises.
 
+mod meanwhile;
 mod search;
 
 use std::io;
@@ -7,12 +8,14 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use self::meanwhile::Meanwhile;
 use crate::config::error::{ConfigError, quoted};
 use crate::config::{Config, Vouch};
 use crate::core::action::ExitReason;
 use crate::core::lease::RENEWALS_PER_LEASE;
 use crate::exit::Status;
 use crate::guard::handle::upgrade::take_descriptor;
+use crate::supervisor::Observers;
 use crate::supervisor::upgrade::document::Document;
 use crate::vouching::{Socket, place};
 use crate::wiring;
@@ -25,6 +28,9 @@ pub enum Hindrance {
     Ended(ExitReason),
 }
 
+/// From a failure to the next attempt.
+const PAUSE: Duration = Duration::from_secs(1);
+
 /// How long the names may take if a command runs already, with an earlier program: nobody renews its lease meanwhile.
 fn patience(lease: Duration) -> Duration {
     lease / RENEWALS_PER_LEASE
@@ -32,16 +38,22 @@ fn patience(lease: Duration) -> Duration {
 
 /// Opens the socket at which other hosts ask this one for promises, or takes up that of the program before; after the fork of
 /// the guard, which must not inherit it, and before we contend. While no address leads to the servers we wait, as without
-/// `--vouch`. With an earlier program a command runs already, for whose sake we do without what is refused.
+/// `--vouch`. With an earlier program a command runs already, for whose sake we do without what is refused. `known`: where other
+/// hosts asked this process before a standstill.
 ///
 /// # Errors
 ///
 /// There is no such address on this host, it is taken, or the wait for an address that leads to the servers is over.
-pub fn network(config: &Config, before: Option<&Document>) -> Result<Option<Arc<Socket>>, Hindrance> {
+pub fn network(
+    config: &Config,
+    observers: &Observers,
+    before: Option<&Document>,
+    known: Option<IpAddr>,
+) -> Result<Option<Arc<Socket>>, Hindrance> {
     let Some(vouch) = config.vouch else { return Ok(None) };
     let Some(before) = before else {
-        let place = place(config, vouch).map_err(Hindrance::Ended)?;
-        return bind(place).map(|socket| Some(Arc::new(socket))).map_err(Hindrance::Refused);
+        let meanwhile = Meanwhile::new(config, observers);
+        return open(meanwhile, vouch, known).map(|socket| Some(Arc::new(socket)));
     };
     let taken_up = before.socket.map(|number| Socket::take_up(take_descriptor(number)?));
     let opened = match taken_up {
@@ -57,8 +69,38 @@ pub fn network(config: &Config, before: Option<&Document>) -> Result<Option<Arc<
     }
 }
 
-fn place(config: &Config, vouch: Vouch) -> Result<SocketAddr, ExitReason> {
-    vouch.address.map_or_else(|| search::towards(&config.servers, limit(config)).map(any_port), Ok)
+fn open(mut meanwhile: Meanwhile<'_>, vouch: Vouch, known: Option<IpAddr>) -> Result<Socket, Hindrance> {
+    if let Some(place) = vouch.address {
+        return bind_in_time(meanwhile, place);
+    }
+    // The names need not be resolved, which may last.
+    let known = known.filter(|address| place::is_for_others(*address));
+    if let Some(Ok(socket)) = known.map(|address| Socket::bind(any_port(address))) {
+        return Ok(socket);
+    }
+    let limit = limit(meanwhile.config);
+    let found = search::towards(&mut meanwhile, limit).map_err(Hindrance::Ended)?;
+    bind(any_port(found)).map_err(Hindrance::Refused)
+}
+
+/// Another process in the place of one that has rejoined would not know what this one knows, so this one waits for its address.
+fn bind_in_time(mut meanwhile: Meanwhile<'_>, address: SocketAddr) -> Result<Socket, Hindrance> {
+    let mut told = false;
+    loop {
+        match bind(address) {
+            Err(refusal) if wiring::has_rejoined() && refusal.status == Status::Unavailable => {
+                if !told {
+                    tracing::warn!(why = "address-gone", "{}; trying again every second", refusal.sentence);
+                }
+                told = true;
+            }
+            bound => return bound.map_err(Hindrance::Refused),
+        }
+        meanwhile.begin();
+        if meanwhile.asked_to_stop(PAUSE) {
+            return Err(Hindrance::Ended(ExitReason::StopRequested(None)));
+        }
+    }
 }
 
 fn any_port(address: IpAddr) -> SocketAddr {

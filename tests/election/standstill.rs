@@ -2,7 +2,9 @@
 
 use nix::sys::signal::Signal;
 
-use super::{election, secs};
+use super::{election, secs, server};
+use crate::support::addresses::NameServer;
+use crate::support::apart::Apart;
 use crate::support::subject::{is_alive, memory_limit_of};
 use crate::support::{Election, Running, wait};
 
@@ -140,4 +142,42 @@ fn a_job_of_a_period_that_stood_still_does_not_run_again_what_another_host_has_e
     assert_eq!(first.code(), 0, "{}", first.log());
     assert!(first.log().contains("This call is a duplicate"), "{}", first.log());
     assert_eq!(election.diary.starts().len(), 2);
+}
+
+/// Nobody would hear of it meanwhile: no load balancer, no watchdog of systemd, which would end it for that.
+#[test]
+fn who_vouched_before_it_stood_still_resolves_no_name_to_contend_again() {
+    let (election, apart) = (election(), Apart::new());
+    apart.ip("address add 192.0.2.7/24 dev lo");
+    let servers = apart.server_at("192.0.2.7", server().server(0).address());
+    let here = "192.0.2.7".parse().unwrap();
+    let names = apart.within(|| NameServer::start(Some(here)));
+    let host = election.host_at(&format!("ensemble.test:{}", servers.port()), "a").flag("--vouch").served();
+    let host = host.spawn_inside(apart.and(&names.wrapper(&[], &election)));
+    election.diary.until_started(1);
+    names.fail();
+    stands_still(&election, &host);
+    host.until_logged("rejoining");
+    host.until_logged("Cannot reach ZooKeeper: ");
+    assert!(!host.log().contains("no address of this host"), "{}", host.log());
+    names.tell(here);
+    election.diary.until_started(2);
+}
+
+/// Another process in its place would wait for the limit, behind the record of this one.
+#[test]
+fn who_stood_still_waits_for_the_address_at_which_others_ask_it() {
+    let (election, apart) = (election(), Apart::new());
+    let servers = apart.server_at("127.0.0.1", server().server(0).address()).to_string();
+    apart.ip("address add 192.0.2.7/32 dev lo");
+    let host = election.host_at(&servers, "a").flag("--vouch").option("--vouch-address", "192.0.2.7:4711");
+    let mut host = host.spawn_inside(apart.wrapper());
+    election.diary.until_started(1);
+    apart.ip("address delete 192.0.2.7/32 dev lo");
+    stands_still(&election, &host);
+    host.until_logged("'192.0.2.7:4711' cannot be listened at");
+    apart.ip("address add 192.0.2.7/32 dev lo");
+    election.diary.until_started(2);
+    host.signal(Signal::SIGTERM);
+    assert_eq!(host.code(), 0, "{}", host.log());
 }

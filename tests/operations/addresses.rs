@@ -6,8 +6,9 @@ use nix::sys::signal::Signal;
 
 use super::{election, link, server};
 use crate::support::addresses::{NameServer, asked, name_server, pass_on, silent_name_server, two_silent_and};
+use crate::support::apart::Apart;
 use crate::support::wait::AT_ONCE;
-use crate::support::{Running, Subject, diary};
+use crate::support::{Running, Subject, diary, http, wait};
 
 #[test]
 fn an_ipv6_address_is_as_good_as_another() {
@@ -76,10 +77,44 @@ fn a_host_that_vouches_waits_until_the_name_servers_answer() {
     let mut stopped = host().spawn_inside(name_server.wrapper(&[], &election));
     stopped.until_logged("no address of this host leads to a server");
     ends_at_once(&mut stopped);
-    let mut host = host().command(&["true"]).spawn_inside(name_server.wrapper(&[], &election));
+    let host = host().served().option("--on-exit", "exit").command(&["true"]);
+    let mut host = host.spawn_inside(name_server.wrapper(&[], &election));
     host.until_logged("Cannot reach ZooKeeper: no address of this host leads to a server");
+    // It lives, and whoever restarts those that do not mends no outage.
+    let told = ["/livez", "/readyz", "/leader"].map(|page| http::code(http::address_of(&host), page));
+    assert_eq!(told, [200, 503, 503]);
     name_server.tell(Ipv4Addr::LOCALHOST);
     assert_eq!(host.code(), 0, "{}", host.log());
+}
+
+/// Else all hosts would ask it in vain for as long as it runs.
+#[test]
+fn a_host_whose_network_comes_up_after_it_tells_others_an_address_that_they_can_ask() {
+    let (election, apart) = (election(), Apart::new());
+    let own = apart.server_at("127.0.0.1", server().server(0).address());
+    let host = election.host_at(&format!("{own},192.0.2.1:2181"), "a").session_timeout("60s").flag("--vouch");
+    let host = host.spawn_inside(apart.wrapper());
+    host.until_logged("no address of this host but 127.0.0.1 leads to a server");
+    apart.ip("address add 192.0.2.7/24 dev lo");
+    let member = election.path("members/a");
+    wait::until("it says where it is asked", || election.admin.exists(&member));
+    let member = election.admin.read(&member);
+    assert!(member.contains(r#""vouch":"192.0.2.7:"#), "{member}");
+    assert!(!host.log().contains("No other host can ask this one"), "{}", host.log());
+}
+
+/// A name may be wrong for good.
+#[test]
+fn where_only_a_server_of_its_own_is_found_a_host_goes_on_after_a_session_timeout_and_says_what_that_means() {
+    let (election, apart) = (election(), Apart::new());
+    let own = apart.server_at("127.0.0.1", server().server(0).address());
+    let host = election.host_at(&format!("{own},192.0.2.1:2181"), "a").session_timeout("4s").flag("--vouch");
+    let host = host.command(&["true"]).option("--on-exit", "exit");
+    let mut host = host.spawn_inside(apart.wrapper());
+    assert_eq!(host.code(), 0, "{}", host.log());
+    for told in ["host but 127.0.0.1 leads", "warning: No other host can ask this one at 127.0.0.1 to vouch"] {
+        assert!(host.log().contains(told), "{}", host.log());
+    }
 }
 
 /// `getaddrinfo(3)` needs five seconds to pass over it; a connection may take three.

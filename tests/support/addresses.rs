@@ -93,6 +93,11 @@ impl NameServer {
         *self.answer.lock().unwrap() = Some(answer);
     }
 
+    /// From now on it says that it fails.
+    pub fn fail(&self) {
+        *self.answer.lock().unwrap() = None;
+    }
+
     /// What makes it the one that is asked, after these others.
     pub fn wrapper(&self, before: &[String], election: &Election) -> Command {
         let asked: Vec<_> = before.iter().chain([&self.address]).cloned().collect();

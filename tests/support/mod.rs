@@ -14,6 +14,7 @@
 
 pub mod addresses;
 pub mod admin;
+pub mod apart;
 pub mod diary;
 pub mod documents;
 pub mod election;

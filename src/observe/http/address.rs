@@ -9,6 +9,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use nix::errno::Errno;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket};
@@ -45,10 +46,10 @@ impl fmt::Display for Address {
 #[derive(Debug)]
 pub enum Listener {
     Tcp(TcpListener),
-    Unix(UnixListener, SocketFile),
+    Unix(UnixListener, Arc<SocketFile>),
 }
 
-/// The file of a Unix socket; removed when dropped.
+/// The file of a Unix socket; removed when the last listener is dropped.
 #[derive(Debug)]
 pub struct SocketFile(PathBuf);
 
@@ -72,16 +73,27 @@ impl Listener {
                 remove_abandoned(path);
                 let listener = UnixListener::bind(path)?;
                 listener.set_nonblocking(true)?;
-                Ok(Self::Unix(listener, SocketFile(path.clone())))
+                Ok(Self::Unix(listener, Arc::new(SocketFile(path.clone()))))
             }
         }
+    }
+
+    /// Another one for the same connections.
+    ///
+    /// # Errors
+    /// If there is no room for a descriptor.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(match self {
+            Self::Tcp(listener) => Self::Tcp(listener.try_clone()?),
+            Self::Unix(listener, file) => Self::Unix(listener.try_clone()?, Arc::clone(file)),
+        })
     }
 
     /// Where it listens: the port is known only now if it was asked for as 0.
     pub fn address(&self) -> Option<Address> {
         match self {
             Self::Tcp(listener) => listener.local_addr().ok().map(Address::Tcp),
-            Self::Unix(_, SocketFile(path)) => Some(Address::Unix(path.clone())),
+            Self::Unix(_, file) => Some(Address::Unix(file.0.clone())),
         }
     }
 }

@@ -93,7 +93,7 @@ impl Door for TcpListener {
     }
 }
 
-impl Door for (UnixListener, SocketFile) {
+impl Door for (UnixListener, Arc<SocketFile>) {
     type Stream = UnixStream;
 
     async fn accept(&mut self) -> io::Result<UnixStream> {

@@ -1,75 +1,86 @@
-//! Waits in the foreground until an address of this host leads to a server. Nothing runs yet, and nobody but a signal to stop
-//! has to be heeded.
+//! Waits in the foreground until an address of this host leads to a server.
 
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::AsFd as _;
 use std::time::Duration;
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::SigSet;
-use nix::sys::signalfd::{SfdFlags, SignalFd};
-
 use crate::clock;
+use crate::config::Config;
 use crate::core::action::ExitReason;
-use crate::supervisor::signals;
-use crate::vouching::place::Search;
+use crate::vouching::place::{Found, Search};
 use crate::zookeeper::client::outage::Outage;
+
+use super::PAUSE;
+use super::meanwhile::Meanwhile;
 
 /// Between two looks whether the names are resolved.
 const STEP: Duration = Duration::from_millis(20);
-/// From a failure to the next attempt.
-const PAUSE: Duration = Duration::from_secs(1);
 /// A resolution that takes longer is worth a line.
 const SLOW: Duration = Duration::from_secs(5);
 
-/// The address from which this host reaches a server; see [`Search::begin`].
+/// The address from which this host reaches a server; see [`Search::begin`]. One at which no other host can ask this one is taken only
+/// when the others have not been found for so long as a session may last, or when the limit is over.
 ///
 /// # Errors
 /// If we were asked to stop, or none was found within the limit.
-pub fn towards(servers: &str, limit: Option<Duration>) -> Result<IpAddr, ExitReason> {
+pub fn towards(meanwhile: &mut Meanwhile<'_>, limit: Option<Duration>) -> Result<IpAddr, ExitReason> {
+    let Config { servers, session_timeout: doubt, .. } = meanwhile.config;
     let (began, mut outage) = (clock::now().lease, Outage::default());
     let (mut search, mut searched_at) = (Search::begin(servers), began);
+    let mut own = None;
     loop {
         let found = search.found();
-        let now = clock::now().lease;
-        let pause = match &found {
-            Some(Ok(address)) => return Ok(*address),
-            Some(Err(error)) => {
-                outage.report(now, complaint(error), false);
-                PAUSE
+        let (now, is_over) = (clock::now().lease, found.is_some());
+        match found {
+            Some(Found { address: Some(address), failure: None }) => return Ok(address),
+            Some(Found { address, failure }) => {
+                own = address;
+                let error = failure.unwrap_or_else(|| io::ErrorKind::NotFound.into());
+                outage.report(now, complaint(address, &error), false);
             }
-            None => {
-                if searched_at.until(now) >= SLOW {
-                    outage.report(now, complaint(&io::ErrorKind::TimedOut.into()), false);
-                }
-                STEP
+            None if searched_at.until(now) >= SLOW => {
+                outage.report(now, complaint(own, &io::ErrorKind::TimedOut.into()), false);
             }
-        };
+            None => {}
+        }
         let left = limit.map(|limit| limit.saturating_sub(began.until(now)));
-        if left.is_some_and(|left| left.is_zero()) {
+        let is_last = left.is_some_and(|left| left.is_zero());
+        if let Some(address) = own.filter(|_| is_last || began.until(now) >= *doubt) {
+            tell_of_no_use(address);
+            return Ok(address);
+        }
+        if is_last {
             return Err(ExitReason::Unreachable);
         }
-        if asked_to_stop(left.map_or(pause, |left| left.min(pause))) {
+        let pause = if is_over { PAUSE } else { STEP };
+        if is_over || searched_at.until(now) >= SLOW {
+            meanwhile.begin();
+        }
+        if meanwhile.asked_to_stop(left.map_or(pause, |left| left.min(pause))) {
             return Err(ExitReason::StopRequested(None));
         }
-        if found.is_some() {
+        if is_over {
             (search, searched_at) = (Search::begin(servers), clock::now().lease);
         }
     }
 }
 
-fn complaint(error: &io::Error) -> String {
+/// `own`: an address of no use to others.
+fn complaint(own: Option<IpAddr>, error: &io::Error) -> String {
+    let (but, which) = match own {
+        Some(own) => (format!(" but {own}"), " at which other hosts can ask it"),
+        None => (String::new(), ""),
+    };
     format!(
-        "no address of this host leads to a server, and --vouch needs one, unless --vouch-address says which: {error}"
+        "no address of this host{but} leads to a server, and --vouch needs one{which}, unless --vouch-address says which: {error}"
     )
 }
 
-/// Whether a signal to stop comes within this time. It was held back since the start, and stays pending.
-fn asked_to_stop(within: Duration) -> bool {
-    let stopping: SigSet = signals::STOPPING.into_iter().collect();
-    // Whatever fails, the next look comes: only the wait before it is shorter.
-    let Ok(signals) = SignalFd::with_flags(&stopping, SfdFlags::SFD_CLOEXEC) else { return false };
-    let mut watched = [PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
-    poll(&mut watched, PollTimeout::try_from(within).unwrap_or(PollTimeout::MAX)).is_ok_and(|ready| ready > 0)
+fn tell_of_no_use(address: IpAddr) {
+    tracing::warn!(
+        why = "address-of-no-use",
+        "No other host can ask this one at {address} to vouch, and no other address of this host leads to a server; so an outage of \
+         ZooKeeper would stop the command, on whichever host it runs. Write --vouch-address, or correct --connect, and restart \
+         zk-leader-run on this host"
+    );
 }

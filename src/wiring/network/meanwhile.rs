@@ -1,0 +1,104 @@
+//! What goes on while this host has no address yet: a signal to stop is heeded, and HTTP is answered. Nobody contends, and the supervisor's
+//! loop, which does both later, has not begun.
+
+use std::io;
+use std::os::fd::AsFd as _;
+use std::time::Duration;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::SigSet;
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use crate::clock;
+use crate::config::Config;
+use crate::core::machine::{Machine, Settings};
+use crate::observe::http::{HttpState, Identity, Listener, serve};
+use crate::observe::status_publisher::StatusPublisher;
+use crate::supervisor::{Observers, signals};
+use crate::wiring;
+use crate::zookeeper::schema::vouching::Neighbourhood;
+
+/// See the module page.
+#[derive(Debug)]
+pub struct Meanwhile<'a> {
+    pub config: &'a Config,
+    pub observers: &'a Observers,
+    /// From the first failure on.
+    http: Option<EarlyHttp>,
+}
+
+impl<'a> Meanwhile<'a> {
+    pub fn new(config: &'a Config, observers: &'a Observers) -> Self {
+        Self { config, observers, http: None }
+    }
+
+    /// There is something to wait for. Whatever fails, nobody is answered until we contend.
+    pub fn begin(&mut self) {
+        let Observers { identity, http, .. } = self.observers;
+        if let (Some(listener), None) = (http, &self.http) {
+            let machine = wiring::machine(self.config, wiring::instance());
+            let begun = EarlyHttp::begin(listener, identity, &machine);
+            self.http = begun.inspect_err(|error| tracing::debug!(%error, "HTTP is not served yet")).ok();
+        }
+    }
+
+    /// Whether a signal to stop comes within this time. It was held back since the start, and stays pending.
+    pub fn asked_to_stop(&self, within: Duration) -> bool {
+        let stopping: SigSet = signals::STOPPING.into_iter().collect();
+        // Whatever fails, the next look comes: only the wait before it is shorter.
+        let Ok(signals) = SignalFd::with_flags(&stopping, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK) else {
+            return false;
+        };
+        if let Some(http) = &self.http {
+            return http.answer_for(within, signals);
+        }
+        let mut watched = [PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
+        poll(&mut watched, PollTimeout::try_from(within).unwrap_or(PollTimeout::MAX)).is_ok_and(|ready| ready > 0)
+    }
+}
+
+/// Answers as long as it is told to; ends when it is dropped.
+#[derive(Debug)]
+struct EarlyHttp {
+    runtime: Runtime,
+    publisher: StatusPublisher,
+}
+
+impl EarlyHttp {
+    /// # Errors
+    /// If there is no room for a descriptor.
+    fn begin(listener: &Listener, identity: &Identity, machine: &Settings) -> io::Result<Self> {
+        let now = clock::now();
+        let publisher = StatusPublisher::new(now, Machine::new(*machine, now).snapshot(), identity);
+        let state = HttpState {
+            identity: identity.clone(),
+            feed: publisher.feed(),
+            metrics: publisher.metrics(),
+            drain: watch::channel(None).1,
+            neighbourhood: watch::channel(Neighbourhood::default()).1,
+            dropped: None,
+        };
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        {
+            let _inside = runtime.enter();
+            serve(listener.try_clone()?, state)?;
+        }
+        Ok(Self { runtime, publisher })
+    }
+
+    /// Answers for so long. `true`: one of these signals came before; it stays pending.
+    fn answer_for(&self, limit: Duration, signals: SignalFd) -> bool {
+        self.runtime.block_on(async {
+            let Ok(signals) = signals::watched(signals) else { return false };
+            tokio::select! {
+                biased;
+                came = signals.readable() => came.is_ok(),
+                never = self.publisher.outlast_loop() => match never {},
+                () = sleep(limit) => false,
+            }
+        })
+    }
+}
