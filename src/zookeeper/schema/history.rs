@@ -77,9 +77,9 @@ impl History {
             known.until = term.until.or(known.until);
             known.ended = term.ended.clone().or(known.ended.take());
         } else {
-            self.terms.push(term.clone());
+            let last_before = self.terms.iter().rposition(|known| known.is_before(term));
+            self.terms.insert(last_before.map_or(0, |at| at + 1), term.clone());
         }
-        self.terms.sort_by_key(|term| term.token);
         // First, because what follows compares each with each: a stranger may have written many.
         let surplus = self.terms.len().saturating_sub(KEPT);
         self.terms.drain(..surplus);
@@ -94,6 +94,12 @@ impl History {
 }
 
 impl Term {
+    /// Tokens grow, also where the clocks of two hosts disagree and where a host writes its term down after the next one. They
+    /// start lower again if the history was taken to another ensemble: then the later term has the lower token.
+    fn is_before(&self, new: &Self) -> bool {
+        self.token < new.token || self.since < new.since
+    }
+
     /// Until when its command may run although a later term has begun; `None`: it does not. Its own host has not said that it has
     /// ended, and nobody has found its lease free. Whoever took the lease over did so after the last contact.
     pub fn outlives_until(&self, now: i64) -> Option<i64> {
@@ -110,7 +116,7 @@ impl Term {
     fn end_at(&mut self, next: &mut Self) {
         let is_clean = next.takeover == "clean";
         let Some(ended) = &self.ended else {
-            self.until = self.until.or(Some(next.since));
+            self.until = self.until.or(Some(next.since.max(self.since)));
             self.ended = Some(if is_clean { KILLED.to_owned() } else { next.takeover.clone() });
             return;
         };
@@ -246,6 +252,32 @@ mod tests {
         let mut history = History::default();
         (1..200).for_each(|token| history.put(&term(token)));
         assert_eq!((history.terms.len(), history.terms[0].token), (KEPT, 150));
+    }
+
+    /// The history was taken to another ensemble.
+    #[test]
+    fn a_later_term_with_a_lower_token_stands_last() {
+        let mut history = History::default();
+        history.put(&Term { until: Some(1800), ended: Some("released".into()), ..term(1771) });
+        let open = Term { since: 2000, takeover: "first".into(), ..term(15) };
+        history.put(&open);
+        assert_eq!(history.terms.last(), Some(&open));
+        history.put(&Term { since: 2100, ..term(19) });
+        let tokens: Vec<_> = history.terms.iter().map(|term| (term.token, term.until)).collect();
+        assert_eq!(tokens, [(1771, Some(1800)), (15, Some(2100)), (19, None)]);
+        (0..50).for_each(|number| history.put(&term(1_000_000_000_000 + number)));
+        let late = Term { since: 2_000_000_000_000, ..open };
+        history.put(&late);
+        assert_eq!((history.terms.len(), history.terms.last()), (KEPT, Some(&late)));
+    }
+
+    #[test]
+    fn a_term_does_not_end_before_it_began_though_the_clocks_disagree() {
+        let mut history = History::default();
+        history.put(&term(10));
+        history.put(&Term { since: 8, ..term(11) });
+        let told: Vec<_> = history.terms.iter().map(|term| (term.token, term.until)).collect();
+        assert_eq!(told, [(10, Some(10)), (11, None)]);
     }
 
     #[test]
