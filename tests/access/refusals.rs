@@ -1,6 +1,6 @@
 //! Status 77: what the server refuses, before and while we lead, and what is said of it.
 
-use super::{election, server};
+use super::{election, link, server};
 use crate::support::{Admin, Election, Running, Subject, wait};
 
 const HOSTS: (&str, &str) = ("digest:hosts:secret", "hosts:secret");
@@ -114,4 +114,20 @@ fn orders_that_may_not_be_read_are_no_secret() {
     host.until_logged("The operators' orders cannot be read: we may not read");
     assert_eq!(host.log().matches("The operators' orders cannot be read").count(), 1);
     wait::until("it leads on", || election.state() == "held");
+}
+
+#[test]
+fn a_refusal_that_comes_back_after_a_mend_is_told_again() {
+    let (election, link) = (election(), link());
+    assert_eq!(election.host("prepares").command(&["true"]).spawn().code(), 0);
+    let control = election.path("control");
+    election.admin.create(&control, "no orders");
+    election.admin.set_acl(&control, "world", "anyone", "wa");
+    let host = election.host_behind(&link, "a").spawn();
+    host.until_logged("The operators' orders cannot be read: we may not read");
+    election.admin.set_acl(&control, "world", "anyone", "rwa");
+    host.until_logged("The operators' orders could not be read, and are ignored");
+    election.admin.set_acl(&control, "world", "anyone", "wa");
+    link.reset();
+    host.until_logged_times("The operators' orders cannot be read: we may not read", 2);
 }

@@ -60,8 +60,8 @@ pub(crate) struct Shared {
     program_reported: AtomicBool,
     foreign_reported: AtomicBool,
     ownership_reported: AtomicBool,
-    /// The last refusal of the publisher that was logged.
-    last_refusal: Mutex<String>,
+    /// What stands beside the election and is refused, with the refusal that was logged.
+    refused_aside: Mutex<HashMap<&'static str, String>>,
     /// When to log that the servers refuse our requests.
     refusals: Mutex<Refusals>,
     /// When to log that the servers cannot be reached.
@@ -124,7 +124,7 @@ impl Shared {
             program_reported: AtomicBool::new(false),
             foreign_reported: AtomicBool::new(false),
             ownership_reported: AtomicBool::new(false),
-            last_refusal: Mutex::default(),
+            refused_aside: Mutex::default(),
             refusals: Mutex::default(),
             outage: Mutex::default(),
             was_reached: AtomicBool::new(false),
@@ -396,16 +396,19 @@ impl Shared {
     }
 
     /// Logs a failure beside the election if a right is missing, or a quota is used up: then it does not pass by itself.
-    pub fn report_aside(&self, what: &str, error: &RequestError) {
+    pub fn report_aside(&self, what: &'static str, error: &RequestError) {
         if !matches!(error, RequestError::Forbidden(_) | RequestError::Refused(_)) {
             return tracing::debug!(?error, "{what}");
         }
-        let said = format!("{what}: {error}");
-        let mut last = self.last_refusal.lock().unwrap_or_else(PoisonError::into_inner);
-        if *last != said {
-            tracing::warn!("{said}");
-            *last = said;
+        let refusal = error.to_string();
+        if self.lock_refused_aside().insert(what, refusal.clone()) != Some(refusal) {
+            tracing::warn!("{what}: {error}");
         }
+    }
+
+    /// It succeeded: the next refusal is logged again.
+    pub fn succeeded_aside(&self, what: &'static str) {
+        self.lock_refused_aside().remove(what);
     }
 
     /// Asks the servers why no session could be opened, and logs it: at once, after 10 s, then every minute, and when
@@ -443,6 +446,10 @@ impl Shared {
 
     fn lock_outage(&self) -> MutexGuard<'_, Outage> {
         self.outage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_refused_aside(&self) -> MutexGuard<'_, HashMap<&'static str, String>> {
+        self.refused_aside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock_complaints(&self) -> MutexGuard<'_, HashMap<Slot, i64>> {

@@ -97,6 +97,8 @@ fn say(settings: &Settings, notice: Option<&DrainNotice>) {
 /// told of its end, by servers with the mend of CVE-2024-23944.
 pub(super) const AT_ONCE: Duration = Duration::ZERO;
 
+const UNREADABLE: &str = "Whether this host is drained cannot be read; it counts as not drained";
+
 /// The watches that tell of a change, and the time after which to look again without one.
 struct Look {
     watchers: Vec<Watcher>,
@@ -113,6 +115,7 @@ pub(super) async fn follow(drains: &Drains, changed: impl Fn(), contact: Weak<Co
         drop(present);
         match read {
             Ok(Ok(Look { watchers, again_in })) => {
+                shared.succeeded_aside(UNREADABLE);
                 backoff.reset();
                 let watchers = watchers.into_iter().map(|watcher| Box::pin(watcher.changed()));
                 // The first watch is that of the drain itself.
@@ -122,7 +125,7 @@ pub(super) async fn follow(drains: &Drains, changed: impl Fn(), contact: Weak<Co
                 continue;
             }
             Ok(Err(error)) => {
-                shared.report_aside("Whether this host is drained cannot be read; it counts as not drained", &error);
+                shared.report_aside(UNREADABLE, &error);
                 if matches!(error, RequestError::Forbidden(_)) {
                     shared.drained(None);
                     if drains.note(&shared.settings, None) {

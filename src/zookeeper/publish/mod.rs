@@ -150,9 +150,16 @@ async fn follow_orders(publisher: &Publisher, contact: Weak<Contact>) {
 }
 
 /// `None`: it could not be done, which is reported.
-async fn done<T>(shared: &Shared, complaint: &str, work: impl Future<Output = Result<T, RequestError>>) -> Option<T> {
+async fn done<T>(
+    shared: &Shared,
+    complaint: &'static str,
+    work: impl Future<Output = Result<T, RequestError>>,
+) -> Option<T> {
     match AssertUnwindSafe(work).catch_unwind().await {
-        Ok(Ok(outcome)) => Some(outcome),
+        Ok(Ok(outcome)) => {
+            shared.succeeded_aside(complaint);
+            Some(outcome)
+        }
         Ok(Err(error)) => {
             shared.report_aside(complaint, &error);
             None

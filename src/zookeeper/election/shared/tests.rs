@@ -1,8 +1,14 @@
 //! What belongs to an earlier candidacy, or to another session, is not taken for ours.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
 use tokio::sync::mpsc::unbounded_channel;
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::{Context, SubscriberExt as _};
 
 use super::*;
+use crate::zookeeper::client::error::Refusal;
 use crate::zookeeper::testing::settings;
 
 const SESSION: SessionNumber = SessionNumber(1);
@@ -53,4 +59,35 @@ fn orders_that_are_read_leave_what_others_have_asked_for() {
     assert_eq!((shared.orders.borrow().asked_for, shared.orders.borrow().drain), (Some(40), Some(drain)));
     shared.drained(None);
     assert_eq!((shared.orders.borrow().asked_for, shared.orders.borrow().drain), (Some(40), None));
+}
+
+/// How often something is logged as a warning.
+#[derive(Clone, Default)]
+struct Warnings(Arc<AtomicUsize>);
+
+impl<S: tracing::Subscriber> Layer<S> for Warnings {
+    fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
+        self.0.fetch_add(usize::from(*event.metadata().level() == tracing::Level::WARN), Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn each_refusal_aside_is_logged_once_and_again_after_a_success() {
+    let (shared, warnings) = (shared(), Warnings::default());
+    let (first, second) = (RequestError::Forbidden(Refusal::SomeRight), RequestError::Forbidden(Refusal::Acl));
+    let logged = |times: usize| {
+        for _ in 0..times {
+            shared.report_aside("one", &first);
+            shared.report_aside("another", &second);
+        }
+        warnings.0.load(Ordering::Relaxed)
+    };
+    tracing::subscriber::with_default(tracing_subscriber::registry().with(warnings.clone()), || {
+        assert_eq!(logged(3), 2);
+        shared.report_aside("one", &second);
+        assert_eq!(logged(0), 3, "it is refused for another reason");
+        shared.succeeded_aside("another");
+        shared.report_aside("another", &second);
+        assert_eq!(logged(0), 4, "it is refused again");
+    });
 }
