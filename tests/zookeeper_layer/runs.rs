@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::time::timeout;
 use zk_leader_run::core::action::{Conditions, Entry};
 use zk_leader_run::core::event::{Denial, Event, Request};
 use zk_leader_run::core::guard_messages::ChildStatus;
@@ -354,6 +355,47 @@ async fn old_slots_are_trimmed_and_the_newest_are_not() {
         wait::until("they are trimmed", || admin.children(RUNS) == expected);
     }
     assert_eq!(json(&admin, LAST)["earlier"].as_array().unwrap().len(), 5, "the history remembers them");
+}
+
+#[tokio::test]
+async fn old_slots_are_trimmed_over_a_link_of_long_round_trips() {
+    let chroot = Chroot::new();
+    let (proxy, admin) = (link(), Admin::to(&chroot.connect_string()));
+    // As two round trips of 250 ms.
+    proxy.delay_replies_to(request::GET_CHILDREN2, RUNS, Duration::from_millis(500));
+    for turn in 0..6 {
+        let once = Once { keep_slots: 3, ..slot(&format!("{turn}")) };
+        assert!(call(of(&chroot.behind(&proxy), 1, &once), Some(0)).await);
+    }
+    wait::until("they are trimmed", || admin.children(RUNS) == ["last", "slot-3", "slot-4", "slot-5"]);
+}
+
+#[tokio::test]
+async fn trimming_that_is_cut_short_has_deleted_some() {
+    let chroot = Chroot::new();
+    let (proxy, admin) = (link(), Admin::to(&chroot.connect_string()));
+    for turn in 0..6 {
+        assert!(call(of(&chroot.connect_string(), 1, &slot(&format!("{turn}"))), Some(0)).await);
+    }
+    let once = Once { keep_slots: 2, ..slot("6") };
+    let (mut host, _, conditions) = Host::leading(of(&chroot.behind(&proxy), 2, &once)).await;
+    host.hints_within(wait::SETTLED).await;
+    let mut answers = 0;
+    proxy.tamper(move |frame| {
+        answers += usize::from(frame[4] < 0x80);
+        // To two reads, to the marker, and to the reads of the slots' names and of all seven slots.
+        if answers == 11 {
+            wait::pass(Duration::from_secs(3));
+        }
+        frame
+    });
+    assert!(mark(&mut host, conditions).await.unwrap());
+    let trimmed = async {
+        while admin.children(RUNS).len() != 4 {
+            host.hints_within(wait::SETTLED).await;
+        }
+    };
+    timeout(wait::LIMIT, trimmed).await.expect("some are trimmed");
 }
 
 /// It runs again, as its run had failed. Without its marker it could run twice.

@@ -2,11 +2,11 @@
 //! term and the markers as read; it is completed just before the record is released. Old markers are deleted in the
 //! background.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use crate::zookeeper::client::connection::{Error, MultiError, MultiResult, PendingMulti, Stat};
-use futures_util::future::join_all;
 use tokio::time::timeout;
 
 use crate::background;
@@ -20,8 +20,8 @@ use crate::zookeeper::schema::control::moment::moment;
 use crate::zookeeper::schema::once::{Once, Per};
 use crate::zookeeper::schema::run_marker::{self, Caller, Marker, OpenRun, Run, Verdict};
 
-/// Time limit for deleting old markers; the next run goes on with it.
-const TRIM_LIMIT: Duration = Duration::from_millis(400);
+/// Time limit for deleting old markers, which takes two round trips; the session is not closed before. The next run goes on with it.
+const TRIM_LIMIT: Duration = Duration::from_secs(1);
 
 /// The two markers as read: the slot's, with its path, and the last run's.
 struct Found {
@@ -77,7 +77,7 @@ pub(crate) async fn mark(
             }
         }
         if matches!(once.per, Per::Slot(_)) {
-            background::spawn(timeout(TRIM_LIMIT, trim(Arc::clone(&contact), once.keep_slots)));
+            background::spawn(trim(Arc::clone(&contact), once.keep_slots));
         }
         return Ok(Event::Marked { candidacy, is_fresh: true }.into());
     }
@@ -307,6 +307,12 @@ fn time(ms: i64) -> String {
 
 /// Deletes the markers of the oldest slots beyond `keep`.
 async fn trim(contact: Arc<Contact>, keep: usize) {
+    if timeout(TRIM_LIMIT, delete_surplus(&contact, keep)).await.is_err() {
+        tracing::debug!("Trimming of old slots was cut short; the next run goes on with it");
+    }
+}
+
+async fn delete_surplus(contact: &Contact, keep: usize) {
     let (client, paths) = (&contact.client, &contact.shared.paths);
     let Ok((children, _)) = client.get_children(&paths.runs).await else { return };
     let slots: Vec<_> = children.into_iter().filter(|child| run_marker::is_slot(child)).collect();
@@ -315,14 +321,17 @@ async fn trim(contact: Arc<Contact>, keep: usize) {
     }
     // All are sent before the first is awaited.
     let stats: Vec<_> = slots.iter().map(|slot| client.check_stat(&paths.run(slot))).collect();
-    let stats = join_all(stats).await;
-    let found: Vec<_> = slots.into_iter().zip(stats).filter_map(|(slot, stat)| Some((slot, stat.ok()??))).collect();
-    let surplus = run_marker::surplus(found.iter().map(|(slot, stat)| (stat.mzxid, slot.clone())).collect(), keep);
-    let versions = found.iter().filter(|(slot, _)| surplus.contains(slot));
-    // A marker that was written again meanwhile has another version, and stays.
-    let deleted: Vec<_> = versions.map(|(slot, stat)| client.delete(&paths.run(slot), Some(stat.version))).collect();
-    let deleted = join_all(deleted).await;
-    tracing::debug!(trimmed = deleted.iter().filter(|deleted| deleted.is_ok()).count(), "Old slots were trimmed");
+    let (mut newest, mut trimmed) = (BTreeSet::new(), 0);
+    for (slot, stat) in slots.into_iter().zip(stats) {
+        let Ok(Some(stat)) = stat.await else { continue };
+        let surplus = run_marker::surplus(&mut newest, (stat.mzxid, slot, stat.version), keep);
+        if let Some((slot, version)) = surplus {
+            // It is sent now. A marker that was written again meanwhile has another version, and stays.
+            drop(client.delete(&paths.run(&slot), Some(version)));
+            trimmed += 1;
+        }
+    }
+    tracing::debug!(trimmed, "Old slots were trimmed");
 }
 
 #[cfg(test)]

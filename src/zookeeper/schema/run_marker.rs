@@ -7,6 +7,8 @@
 //! An unreadable marker counts as a run. At most once: in doubt nothing runs. With `--retry-failed`, at least once: in
 //! doubt it runs again.
 
+use std::collections::BTreeSet;
+
 use crate::zookeeper::client::connection::Stat;
 use serde::{Deserialize, Serialize};
 
@@ -219,11 +221,14 @@ pub(crate) fn is_slot(name: &str) -> bool {
     name.starts_with(SLOT)
 }
 
-/// The markers beyond `keep`, oldest first by the zxid of the last write.
-pub(crate) fn surplus(mut markers: Vec<(i64, String)>, keep: usize) -> Vec<String> {
-    let count = markers.len().saturating_sub(keep.max(1));
-    markers.sort_unstable();
-    markers.into_iter().take(count).map(|(_, name)| name).collect()
+/// A marker: the zxid of its last write, its name, and its version.
+type Known = (i64, String, i32);
+
+/// Adds a marker to the newest ones that are known. If they are more than `keep` then, the oldest one is surplus.
+pub(crate) fn surplus(newest: &mut BTreeSet<Known>, marker: Known, keep: usize) -> Option<(String, i32)> {
+    newest.insert(marker);
+    let oldest = (newest.len() > keep.max(1)).then(|| newest.pop_first());
+    oldest.flatten().map(|(_, name, version)| (name, version))
 }
 
 /// `None` if the command could not be executed.
@@ -424,10 +429,15 @@ mod tests {
 
     #[test]
     fn the_oldest_are_trimmed_and_the_newest_never() {
-        let markers = |count: i64| (1..=count).rev().map(|zxid| (zxid, format!("slot-{zxid}"))).collect::<Vec<_>>();
-        assert_eq!(surplus(markers(3), 3), [""; 0]);
-        assert_eq!(surplus(markers(5), 3), ["slot-1", "slot-2"]);
-        assert_eq!(surplus(markers(2), 0), ["slot-1"]);
+        let trimmed = |zxids: &[i64], keep| -> Vec<_> {
+            let mut newest = BTreeSet::new();
+            let markers = zxids.iter().map(|zxid| (*zxid, format!("slot-{zxid}"), 7));
+            markers.filter_map(|marker| surplus(&mut newest, marker, keep)).map(|(name, _)| name).collect()
+        };
+        assert_eq!(trimmed(&[3, 2, 1], 3), [""; 0]);
+        assert_eq!(trimmed(&[5, 4, 1, 3, 2], 3), ["slot-1", "slot-2"]);
+        assert_eq!(trimmed(&[1, 2, 3, 4, 5], 3), ["slot-1", "slot-2"]);
+        assert_eq!(trimmed(&[2, 1], 0), ["slot-1"]);
     }
 
     proptest! {
