@@ -104,3 +104,20 @@ fn a_session_timeout_that_is_not_granted_is_told() {
     misfit.until_logged("renewal interval; write --stop-reserve at most 2.52s, or leave it out");
     assert_eq!(misfit.code(), 78);
 }
+
+#[test]
+fn a_session_timeout_that_is_changed_while_a_session_lives_is_told_once() {
+    let ensemble = Ensemble::single();
+    let election = Election::on(&ensemble.connect_string());
+    let host = election.host("a").session_timeout("10s").spawn();
+    let server = ensemble.server(0);
+    server.configure("maxSessionTimeout=8000");
+    for restarts in 1..=2 {
+        host.until_logged("leading");
+        server.restart();
+        host.until_logged_times("Contact with ZooKeeper was restored", restarts);
+    }
+    let said =
+        "ZooKeeper now grants this session a timeout of 8s instead of 10s: the lease follows it with the next session";
+    assert_eq!(host.log().matches(said).count(), 1, "{}", host.log());
+}

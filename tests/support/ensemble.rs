@@ -189,6 +189,12 @@ impl Server {
         self.signal(Signal::SIGCONT);
     }
 
+    /// From its next start on, it has this line in `zoo.cfg`, which counts before an earlier one.
+    pub fn configure(&self, line: &str) {
+        let text = std::fs::read_to_string(&self.config).unwrap();
+        std::fs::write(&self.config, format!("{text}{line}\n")).unwrap();
+    }
+
     /// Starts it again, with what it had on disk. Use [`Ensemble::wait_until_ready`] when the quorum matters.
     pub fn start(&self) {
         *self.process.lock().unwrap() = Some(Process::start(&self.config, &self.log, &self.java));

@@ -32,6 +32,7 @@ pub(crate) async fn take_up(lost: &Contact) -> Result<Contact, Error> {
     lost.watches.close();
     lost.client.task.end();
     let client = reach(lost).await?;
+    report_change(lost.client.session_timeout(), client.session_timeout());
     // The new client does not know how far the old one had read, and could accept a server that lags behind.
     let synced = timeout(connection_timeout(lost.negotiated), client.sync("/")).await;
     tracing::debug!(?synced, "Session was taken up");
@@ -47,6 +48,18 @@ pub(crate) async fn take_up(lost: &Contact) -> Result<Contact, Error> {
         briefed: watch::Sender::default(),
         turn: Mutex::default(),
     })
+}
+
+/// The servers were restarted with other settings. The record says by which timeout its lease counts, so that stays.
+fn report_change(before: Duration, granted: Duration) {
+    if granted != before {
+        tracing::warn!(
+            "ZooKeeper now grants this session a timeout of {} instead of {}: the lease follows it with the next session; see \
+             minSessionTimeout and maxSessionTimeout of the servers",
+            humantime::format_duration(granted),
+            humantime::format_duration(before)
+        );
+    }
 }
 
 /// The events after a session was resumed: every watched znode may have changed.
