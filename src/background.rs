@@ -3,6 +3,8 @@
 use std::cell::Cell;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Mutex;
+use std::{io, thread};
 
 use tokio::task::AbortHandle;
 
@@ -36,4 +38,16 @@ pub fn spawn<T: Send + 'static>(task: impl Future<Output = T> + Send + 'static) 
         Some(wrap) => tokio::spawn(wrap(Box::pin(async { drop(task.await) }))).abort_handle(),
         None => tokio::spawn(task).abort_handle(),
     }
+}
+
+/// The client library starts a thread, and to look a name up takes one: both panic if they cannot.
+pub fn room_for_threads() -> io::Result<()> {
+    const THREADS: usize = 2;
+    let gate = Mutex::new(());
+    thread::scope(|scope| {
+        // All are there at the same time.
+        let _closed = gate.lock();
+        let mut threads = (0..THREADS).map(|_| thread::Builder::new().spawn_scoped(scope, || drop(gate.lock())));
+        threads.try_for_each(|started| started.map(drop))
+    })
 }

@@ -21,10 +21,8 @@ mod token_check;
 mod watch;
 
 use std::cell::OnceCell;
-use std::io::{self, IsTerminal as _};
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
-use std::sync::Mutex;
-use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -32,6 +30,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use self::orders::following::Standing;
 use self::orders::interrupt::Interrupt;
+use crate::background::room_for_threads;
 use crate::cli::ctl::PROGRAM;
 use crate::cli::{EarlyExit, Stream};
 use crate::clock;
@@ -290,18 +289,6 @@ fn runtime_for(question: &Question) -> Result<Runtime, CommandError> {
         })?;
     }
     Builder::new_current_thread().enable_all().build().map_err(|error| CommandError::not_known(error.to_string()))
-}
-
-/// The client library starts a thread, and to look a name up takes one: both panic if they cannot.
-fn room_for_threads() -> io::Result<()> {
-    const THREADS: usize = 2;
-    let gate = Mutex::new(());
-    thread::scope(|scope| {
-        // All are there at the same time.
-        let _closed = gate.lock();
-        let mut threads = (0..THREADS).map(|_| thread::Builder::new().spawn_scoped(scope, || drop(gate.lock())));
-        threads.try_for_each(|started| started.map(drop))
-    })
 }
 
 /// A shell must see by what we end.
