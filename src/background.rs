@@ -40,7 +40,10 @@ pub fn spawn<T: Send + 'static>(task: impl Future<Output = T> + Send + 'static) 
     }
 }
 
-/// The client library starts a thread, and to look a name up takes one: both panic if they cannot.
+/// The client library starts a thread, and to look a name up takes one: where there is no room both panic, or try again for ever.
+///
+/// # Errors
+/// The limit, and what to do.
 pub fn room_for_threads() -> io::Result<()> {
     const THREADS: usize = 2;
     let gate = Mutex::new(());
@@ -49,5 +52,12 @@ pub fn room_for_threads() -> io::Result<()> {
         let _closed = gate.lock();
         let mut threads = (0..THREADS).map(|_| thread::Builder::new().spawn_scoped(scope, || drop(gate.lock())));
         threads.try_for_each(|started| started.map(drop))
+    })
+    .map_err(|error| {
+        let complaint = format!(
+            "this host has no room for two more threads of ours ({error}); raise the limit of processes (ulimit -u, TasksMax= of \
+             systemd), or end some"
+        );
+        io::Error::new(error.kind(), complaint)
     })
 }

@@ -281,12 +281,7 @@ pub fn run(asked: &Asked) -> ExitCode {
 fn runtime_for(question: &Question) -> Result<Runtime, CommandError> {
     // The lease file is read without them.
     if !matches!(question, Question::Lease(_)) {
-        room_for_threads().map_err(|error| {
-            CommandError::not_known(format!(
-                "this host has no room for two more threads of ours ({error}); raise the limit of processes (ulimit -u, TasksMax= of \
-                 systemd), or end some"
-            ))
-        })?;
+        room_for_threads().map_err(|error| CommandError::not_known(error.to_string()))?;
     }
     Builder::new_current_thread().enable_all().build().map_err(|error| CommandError::not_known(error.to_string()))
 }

@@ -1,11 +1,14 @@
 //! What we exit with, and what follows when the command ends by itself.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::Command;
 
 use nix::sys::signal::Signal;
 
 use super::{election, link};
+use crate::support::subject::copy_program;
 use crate::support::{Election, wait};
 
 fn code_of(election: &Election, script: &str) -> i32 {
@@ -53,6 +56,44 @@ fn a_limit_on_the_size_of_files_costs_lines_of_the_log_and_not_the_command() {
     let status = limited.stderr(File::create(&log).unwrap()).status().unwrap();
     assert_eq!(status.code(), Some(5), "{status}");
     assert_eq!(std::fs::metadata(&log).unwrap().len(), 2048, "its end is missing");
+}
+
+/// The user's processes are at their limit: we are three, and to look a name up takes a thread.
+#[test]
+fn a_host_without_room_for_a_thread_is_heard_and_ends_in_time_and_goes_on_when_there_is_room() {
+    let election = election();
+    election.prepare();
+    let directory = election.diary.directory();
+    std::fs::set_permissions(directory, Permissions::from_mode(0o755)).unwrap();
+    let program = directory.join("zk-leader-run");
+    copy_program(Path::new(env!("CARGO_BIN_EXE_zk-leader-run")), &program);
+    // Somebody who has no other process.
+    let user = format!("--reuid={}", 1_000_000 + std::process::id());
+    let become_user = [&user, "--regid=65534", "--clear-groups"];
+    let host = |option: &[&str]| {
+        let servers = election.servers().replace("127.0.0.1", "localhost");
+        let host = option.chunks(2).fold(election.host_at(&servers, "a"), |host, pair| host.option(pair[0], pair[1]));
+        let mut limited = Command::new("prlimit");
+        limited.args(["--nproc=3:4096", "setpriv"]).args(become_user);
+        host.program(program.to_str().unwrap()).command(&["true"]).spawn_inside(limited)
+    };
+    let full = "this host has no room for two more threads of ours (";
+    let mut patient = host(&["--connect-timeout", "3s"]);
+    assert_eq!(patient.code(), 69, "{}", patient.log());
+    assert!(patient.log().contains(full) && !patient.log().contains("Internal error"), "{}", patient.log());
+    let mut stopped = host(&[]);
+    stopped.until_logged(full);
+    stopped.signal(Signal::SIGTERM);
+    assert_eq!(stopped.code(), 0, "{}", stopped.log());
+    let mut relieved = host(&[]);
+    relieved.until_logged(full);
+    // The command's, too.
+    for pid in [relieved.guard_pid(), relieved.pid()] {
+        let mut raised = Command::new("setpriv");
+        raised.args(become_user).args(["prlimit", "--nproc=4096", "--pid", &pid.to_string()]);
+        assert!(raised.status().unwrap().success());
+    }
+    assert_eq!(relieved.code(), 0, "{}", relieved.log());
 }
 
 #[test]

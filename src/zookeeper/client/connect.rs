@@ -2,6 +2,9 @@
 //! secret.
 
 use std::fmt;
+use std::io;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
@@ -9,8 +12,10 @@ use tokio::time::{sleep, timeout};
 use zookeeper_client::SaslOptions;
 use zookeeper_client::{Client, Connector, SessionInfo};
 
+use crate::background::room_for_threads;
 use crate::clock;
 use crate::core::lease::{connection_timeout, silence_limit};
+use crate::zookeeper::client::address::Address;
 use crate::zookeeper::client::connection::{Connection, Error, Resumable};
 use crate::zookeeper::client::kerberos;
 use crate::zookeeper::client::kerberos::Principal;
@@ -86,6 +91,19 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(640);
 /// An attempt that took longer failed for another reason.
 const QUICK: Duration = Duration::from_millis(500);
 
+/// The client library's thread, which stays, was started.
+static IS_STARTED: AtomicBool = AtomicBool::new(false);
+
+/// Whether the client library has room to connect to this server: with its first connection it starts a thread, and it looks a
+/// name up in another. An address needs none later, so a full host keeps no leader from its next connection.
+///
+/// # Errors
+/// See [`room_for_threads`].
+pub(crate) fn room_for(server: &str) -> io::Result<()> {
+    let is_address = Address::of(server).host.parse::<IpAddr>().is_ok();
+    if is_address && IS_STARTED.load(Ordering::Relaxed) { Ok(()) } else { room_for_threads() }
+}
+
 impl Access {
     /// Whether the servers know nothing of us but our address.
     pub fn is_anonymous(&self) -> bool {
@@ -157,6 +175,21 @@ impl Access {
     }
 
     async fn open_once(
+        &self,
+        server: &str,
+        pace: Pace,
+        session: Option<SessionInfo>,
+    ) -> (Result<Client, Error>, Option<Task>) {
+        if let Err(error) = room_for(server) {
+            tracing::debug!(server, "{error}");
+            return (Err(Error::NoHosts), None);
+        }
+        let opened = self.open_with_room(server, pace, session).await;
+        IS_STARTED.store(true, Ordering::Relaxed);
+        opened
+    }
+
+    async fn open_with_room(
         &self,
         server: &str,
         pace: Pace,

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use crate::core::event::Grounds;
 use crate::zookeeper::client::address::Address;
-use crate::zookeeper::client::connect::Access;
+use crate::zookeeper::client::connect::{Access, room_for};
 use crate::zookeeper::client::four_letter::{self, Said};
 use crate::zookeeper::client::kerberos::{self, Complaint};
 use crate::zookeeper::client::tls::talk::{self, Trouble};
@@ -90,7 +90,10 @@ async fn judge(server: &str, access: &Access) -> Opinion {
 
 async fn opinion(server: &str, access: &Access) -> Opinion {
     let address = Address::of(server);
-    let opinion = ask(address, access).await;
+    let opinion = match room_for(server) {
+        Ok(()) => ask(address, access).await,
+        Err(error) => Opinion::Stuck(error.to_string()),
+    };
     tracing::debug!(server, ?opinion, "Server was asked why");
     opinion
 }

@@ -21,7 +21,7 @@ use tokio::net::lookup_host;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::background;
+use crate::background::{self, room_for_threads};
 use crate::clock;
 use crate::core::time::Timestamp;
 use crate::zookeeper::client::address::Address;
@@ -83,7 +83,11 @@ fn look_up(server: &str) -> (watch::Receiver<()>, bool) {
     name.lookup = Some(Lookup { began: now, ending: ending.clone() });
     let server = server.to_owned();
     background::spawn(async move {
-        match lookup_host(&server).await {
+        let found = match room_for_threads() {
+            Ok(()) => lookup_host(&server).await,
+            Err(error) => Err(error),
+        };
+        match found {
             Ok(addresses) => remember(&server, addresses.collect()),
             Err(error) => tracing::debug!(server, %error, "Name was not resolved"),
         }
