@@ -5,13 +5,14 @@ pub mod upgrade;
 
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixDatagram as StdUnixDatagram;
 use std::sync::Arc;
 use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl::set_child_subreaper;
 use nix::sys::signal::SigSet;
 use nix::sys::socket::{MsgFlags, recv};
@@ -284,6 +285,12 @@ impl Handle {
     /// `WouldBlock`: the guard does not read (stopped?); its deadline still holds. Any other error: the guard is gone.
     pub fn send(&self, order: &Order) -> io::Result<()> {
         Ok(sys::send_now(&self.socket, &encode_order(order)).map(drop)?)
+    }
+
+    /// Whether most of the socket's buffer is free: three quarters of it (`unix_writable` in the kernel).
+    pub fn has_room(&self) -> bool {
+        let mut polled = [PollFd::new(self.socket.as_fd(), PollFlags::POLLOUT)];
+        poll(&mut polled, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
     }
 
     /// Sends the order to run an auxiliary command, or fails; does not wait. Only for a guard of [`fork_auxiliary`].

@@ -48,6 +48,8 @@ impl StuckReports {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Alive,
+    /// It was killed, and its end is still to be reported.
+    Killed,
     /// It has no tree any more, and is being ended; then `next` takes its place.
     Replaced,
     Gone,
@@ -91,8 +93,13 @@ impl CommandGuard {
                 }
             }
             State::Replaced => self.orders.push(*order),
-            State::Gone | State::EndingOrphans => {}
+            State::Killed | State::Gone | State::EndingOrphans => {}
         }
+    }
+
+    /// Whether another signal for the command leaves room for orders.
+    pub fn has_room(&self) -> bool {
+        self.state != State::Alive || self.guard.has_room()
     }
 
     /// If there is a guard of this program beside one of the program before, it takes that one's place, which has no tree.
@@ -126,6 +133,9 @@ impl CommandGuard {
         tracing::error!(pid, state = pid.and_then(state_of), "The guard {why} and was killed");
         present.kill();
         self.orders.clear();
+        if self.state == State::Alive {
+            self.state = State::Killed;
+        }
     }
 
     /// After the guard's death; [`CommandGuard::next`] reports when the last orphan is gone.
@@ -155,7 +165,7 @@ impl CommandGuard {
                 }
                 Event::Ticked
             }
-            State::Alive => {
+            State::Alive | State::Killed => {
                 if let Some(report) = self.guard.recv().await {
                     self.log(report);
                     Event::Guard(report)
@@ -222,8 +232,54 @@ fn log_stuck(survivors: u32) {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    use futures_util::future::LocalBoxFuture;
+
     use super::*;
     use crate::core::guard_messages::{Cause, RunId};
+    use crate::guard::briefing::AuxiliaryCommand;
+    use crate::supervisor::guard_interface::Simulated;
+
+    /// It takes no order, and its end is slow to come. How often it was killed.
+    #[derive(Debug)]
+    struct Deaf(Rc<Cell<u32>>);
+
+    impl Simulated for Deaf {
+        fn send(&self, _: &Order) -> io::Result<()> {
+            Err(ErrorKind::WouldBlock.into())
+        }
+        fn send_auxiliary(&self, _: &AuxiliaryCommand) -> io::Result<()> {
+            Ok(())
+        }
+        fn hand_over(&mut self) -> Option<HandedOver> {
+            None
+        }
+        fn kill(&self) {
+            self.0.set(self.0.get() + 1);
+        }
+        fn recv(&mut self) -> LocalBoxFuture<'_, Option<Report>> {
+            Box::pin(std::future::ready(None))
+        }
+        fn end_orphans(&mut self) -> LocalBoxFuture<'_, ()> {
+            Box::pin(std::future::ready(()))
+        }
+        fn dismiss(self: Box<Self>) -> LocalBoxFuture<'static, ()> {
+            Box::pin(std::future::ready(()))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_guard_that_takes_no_order_is_killed_once_and_its_end_is_reported() {
+        let kills = Rc::default();
+        let guard = Guard::Simulated(Box::new(Deaf(Rc::clone(&kills))));
+        let mut guard = CommandGuard::new((guard, None), &[]).unwrap();
+        for _ in 0..3 {
+            guard.send(&Order::Kill { run: RunId(1) });
+        }
+        assert_eq!((guard.next().await, kills.get()), (Event::GuardGone, 1));
+    }
 
     #[test]
     fn of_each_tree_that_survives_sigkill_the_first_report_is_told_and_then_one_in_a_minute() {

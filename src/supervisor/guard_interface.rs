@@ -62,6 +62,14 @@ impl Guard {
         }
     }
 
+    /// See [`Handle::has_room`].
+    pub(super) fn has_room(&self) -> bool {
+        match self {
+            Self::Forked(handle) => handle.has_room(),
+            Self::Simulated(_) => true,
+        }
+    }
+
     /// See [`Handle::send_auxiliary`].
     pub(super) fn send_auxiliary(&self, command: &AuxiliaryCommand) -> io::Result<()> {
         match self {

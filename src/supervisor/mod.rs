@@ -227,6 +227,16 @@ impl Supervisor {
         match received {
             Received::Stop => Event::StopRequested,
             Received::Upgrade => self.begin_upgrade(),
+            // Where the guard could take no order any more, it would be killed.
+            Received::HangUp | Received::Forward(_)
+                if self.machine.snapshot().run.is_some() && !self.effects.guard.has_room() =>
+            {
+                tracing::debug!(
+                    ?received,
+                    "The command's guard has not read the signals before this one, which is dropped"
+                );
+                Event::Ticked
+            }
             Received::HangUp => Event::HungUp,
             Received::Forward(signal) => {
                 self.report_unforwarded(signal);

@@ -132,6 +132,29 @@ fn while_leading_no_signal_leaves_a_command_without_a_supervisor() {
     }
 }
 
+/// The guard reads none of them meanwhile: what it reads is still to be an order, and not only a signal.
+#[test]
+fn a_flood_of_signals_costs_some_of_them_and_neither_the_command_nor_its_stop() {
+    for signal in [1, 10, 36] {
+        let election = election();
+        let witness = crate::support::subject::example("witness");
+        let (witness, diary) = (witness.to_str().unwrap(), election.diary.path());
+        let words = ["env", "--ignore-signal=36", witness, diary.to_str().unwrap()];
+        let host = election.host("a").session_timeout("20s").option("--log-level", "info");
+        let mut host = spawn(host.command(&words));
+        election.diary.until_started(1);
+        host.signal_guard(Signal::SIGSTOP);
+        let flood = format!("i=0; while [ $i -lt 2000 ]; do kill -{signal} {}; i=$((i + 1)); done", host.pid());
+        assert!(Command::new("sh").args(["-c", &flood]).status().unwrap().success());
+        host.signal_guard(Signal::SIGCONT);
+        // What the guard has read leaves room for the next orders.
+        election.until_renewed(2);
+        host.signal(Signal::SIGTERM);
+        assert_eq!(host.code(), 0, "signal {signal}: {}", host.log());
+        assert!(election.diary.has("end") && election.diary.starts().len() == 1, "signal {signal}: {}", host.log());
+    }
+}
+
 /// T8
 #[test]
 fn while_waiting_signals_that_would_be_the_commands_change_nothing() {
