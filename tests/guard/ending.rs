@@ -430,3 +430,22 @@ pub fn the_next_command_finds_its_cgroup_as_new() {
     subject.order(Order::Kill { run });
     subject.ends();
 }
+
+/// By an operator, or by the command itself: it may while it runs, and while the cgroup is empty.
+pub fn a_cgroup_that_somebody_else_has_killed_takes_the_next_command() {
+    for runs in [false, true] {
+        let mut subject = Subject::script(Contain::Cgroup, r#"exec 9>"$ALIVE"; echo ready; exec sleep 1000"#);
+        let cgroup = PathBuf::from(subject.containment.split(' ').nth(1).unwrap());
+        if runs {
+            subject.start_ready(LONG);
+        }
+        fs::write(cgroup.join("cgroup.kill"), "1").unwrap();
+        if runs {
+            let (_, status, cause) = subject.ends();
+            assert_eq!((status, cause), (KILLED, Cause::ItsOwn));
+        }
+        let run = subject.start_ready(LONG);
+        subject.order(Order::Kill { run });
+        subject.ends();
+    }
+}

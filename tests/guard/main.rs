@@ -107,6 +107,7 @@ fn trials() -> Vec<Trial> {
             terminal::a_command_in_the_foreground_is_not_stopped_by_ctrl_z;
         alone:
             ending::the_next_command_finds_its_cgroup_as_new,
+            ending::a_cgroup_that_somebody_else_has_killed_takes_the_next_command,
             ending::an_ordinary_users_tree_is_ended_as_well,
             ending::a_daemon_survives_a_guard_that_is_no_subreaper,
             ending::a_process_that_is_no_descendant_is_ended_by_the_cgroup,

@@ -89,8 +89,8 @@ impl Cgroup {
     /// SIGKILL to every process in the cgroup, even to one that is being forked there.
     ///
     /// A process that is forked into a cgroup after a kill may be killed at birth: the kernel (seen on 6.18) compares
-    /// with the kill count of the parent's cgroup. So an empty cgroup is not killed, and after a kill processes join by
-    /// themselves.
+    /// with the kill count of the parent's cgroup. So an empty cgroup is not killed, and after a kill, ours or another's,
+    /// processes join by themselves.
     pub fn kill(&self) -> io::Result<()> {
         if self.is_empty() {
             return Ok(());
@@ -115,6 +115,8 @@ impl Cgroup {
             remove_below(&self.path);
             share_out_nothing(&self.path);
         }
+        // Somebody else may have killed it.
+        self.is_joined_by_fork.set(self.is_joined_by_fork.get() && self.try_joining().is_ok());
         Ok(())
     }
 
