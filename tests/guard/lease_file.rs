@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -245,6 +246,27 @@ pub fn with_secrets_or_a_user_namespace_the_file_has_a_name_in_the_runtime_direc
         let path = PathBuf::from(subject.line());
         assert!(path.starts_with(&home), "{}", path.display());
         assert_eq!(states(view(&path)), (LeaseState::Leading, lease));
+    }
+}
+
+/// As in a container without a tmpfs. The guard is not in the namespace's own `/proc`, nor is the sealed file.
+pub fn a_command_of_root_in_a_pid_namespace_is_told_of_no_file_that_is_not_there() {
+    assert!(nix::unistd::geteuid().is_root(), "this test is about root");
+    let tells = r#"path="$ZK_LEADER_LEASE"; if [ -z "$path" ]; then echo none; elif [ -e "$path" ]; then echo there
+        else echo "lost: $path"; fi; read end"#;
+    for (contain, expected) in [(Contain::Subreaper, "there"), (Contain::PidNamespace, "none")] {
+        let mut setting = Setting::new(contain, &["sh", "-c", tells]);
+        let mut bare = Command::new("unshare");
+        let mounts = r#"mount -t ramfs none /run && mount -t ramfs none /dev/shm && exec "$0" "$@""#;
+        bare.args(["--mount", "sh", "-c", mounts]).arg(setting.command.get_program()).args(setting.command.get_args());
+        bare.envs(setting.command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        setting.command = bare;
+        setting.command.env("RUNTIME_DIRECTORY", "/proc/self").stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut subject = setting.run();
+        subject.start(LONG);
+        subject.says(expected);
+        subject.writes("");
+        subject.ends();
     }
 }
 

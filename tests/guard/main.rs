@@ -133,6 +133,7 @@ fn trials() -> Vec<Trial> {
             lease_file::a_lease_file_that_root_truncates_is_mended_by_the_next_order,
             lease_file::a_lease_file_of_processes_that_were_all_killed_ends_by_itself_and_is_removed_by_the_next,
             lease_file::with_secrets_or_a_user_namespace_the_file_has_a_name_in_the_runtime_directory,
+            lease_file::a_command_of_root_in_a_pid_namespace_is_told_of_no_file_that_is_not_there,
             lease_file::where_no_file_can_be_made_the_command_runs_without_its_variable,
             statuses::ten_thousand_short_commands_lose_no_status,
             terminal::ctrl_c_does_not_reach_a_command_with_a_session_of_its_own,

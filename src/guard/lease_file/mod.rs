@@ -39,7 +39,7 @@ enum Kind {
 
 impl LeaseFile {
     /// Creates the file. Call it before the guard is forked. `is_hidden`: the command cannot look into the guard's
-    /// `/proc`, because it gets a user namespace of its own.
+    /// `/proc`, because it gets a PID namespace of its own.
     ///
     /// # Errors
     /// Why neither kind is possible here.
