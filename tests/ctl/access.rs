@@ -115,6 +115,24 @@ fn list_names_elections_that_may_not_be_read() {
     assert_eq!(found.unwrap()["state"], "no permission");
 }
 
+/// It is led, and nobody takes part in the other one, which we may read.
+#[test]
+fn where_an_election_may_not_be_read_no_drain_is_said_to_stop_nothing() {
+    let servers = server().connect_string();
+    let election = Election::seen_by(Admin::known_as(&servers, HOSTS.1), &servers);
+    let root = format!("/shut-{}", election.name);
+    for below in ["lease", "term"] {
+        election.admin.create_all(&format!("{root}/open/{below}"));
+    }
+    election.admin.set(&format!("{root}/open/lease"), r#"{"v":1,"state":"free","lease_ms":5}"#);
+    let leader = election.host("a").without("--name").option("--path", &format!("{root}/job"));
+    let _leader = leader.option("--acl", "creator").env("ZK_LEADER_RUN_AUTH", HOSTS.0).spawn();
+    election.diary.until_started(1);
+    let said = as_stranger(&["drain", "one", "--root", &root]);
+    let why = "one may lead job, which we may not read; give us credentials that may (--auth-file), or look there\n";
+    assert!(said.code == 0 && said.output.ends_with(why), "{said:?}");
+}
+
 /// The hosts of each have an identity of their own, and the operator forgot his.
 #[test]
 fn of_elections_that_may_not_be_read_drain_does_not_say_that_the_host_leads_none() {

@@ -410,6 +410,31 @@ fn a_drain_below_one_election_is_refused_with_the_root_that_is_meant() {
     assert_eq!(ctl(&["drain", "one", "--root", &base]).code, 0);
 }
 
+/// It crashed, or is cut off: its member and its candidate are gone.
+#[test]
+fn a_drain_of_a_host_that_takes_part_nowhere_and_may_lead_is_not_said_to_stop_nothing() {
+    let fleet = Fleet::new(1);
+    let (election, path) = (&fleet.elections[0], fleet.path(&fleet.elections[0]));
+    for below in ["lease", "term", "election"] {
+        election.admin.create_all(&format!("{path}/{below}"));
+    }
+    let record = |rest: &str| {
+        format!(r#"{{"v":1,"state":"held","lease_ms":60000{rest},"holder":{{"id":"a","host":"one","pid":1}}}}"#)
+    };
+    let name = &election.name;
+    let leads = format!("one still leads {name}\n");
+    for (record, told) in [
+        (record(r#","guarantee":"at-most-one""#), leads.clone()),
+        (record(r#","vouch_ms":600000,"guarantee":"at-most-one, vouched""#), leads),
+        ("garbage".to_owned(), format!("one is drained; it may lead {name}, whose lease record is missing or ")),
+    ] {
+        election.admin.set(&format!("{path}/lease"), &record);
+        let said = fleet.ctl(&["drain", "one"]);
+        let (_, last) = said.output.split_once(&format!("0 of 1 elections below {}\n", fleet.root)).unwrap();
+        assert!(said.code == 0 && last.starts_with(&told), "{said:?}");
+    }
+}
+
 /// Its supervisor hangs: it starts the command again as soon as it goes on.
 #[test]
 fn a_drain_that_has_lapsed_is_not_said_to_be_obeyed() {

@@ -46,6 +46,13 @@ pub(super) struct Fleet {
 }
 
 impl Fleet {
+    /// Whether the host takes part, or may lead: a name that nobody has is a typing mistake. Who led where that is not known may be on it.
+    pub fn may_have_it(&self) -> bool {
+        let Self { shared, is_named, led, unknown, perhaps, closed, .. } = self;
+        let may_lead = !led.is_empty() || !unknown.is_empty() || !perhaps.is_empty() || !closed.is_empty();
+        *shared > 0 || *is_named || may_lead
+    }
+
     /// Who takes part in this election.
     fn note_hosts(&mut self, election: &ElectionView, host: &str) {
         self.hosts.extend(election.members().map(|member| member.host.clone()));

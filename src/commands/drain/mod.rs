@@ -86,8 +86,11 @@ async fn drained(order: &Drained<'_>, wait: Option<Duration>) -> Result<Answer, 
         progress.tell(&report::closed(host, &before));
     }
     let Some(limit) = wait else {
-        if before.shared == 0 {
-            progress.tell(&report::nobody_of_that_name(order, &before));
+        // What we may not read was told.
+        let may_lead = Some(report::waits_for(host, &before)).filter(|may_lead| !may_lead.is_empty());
+        let said = if before.may_have_it() { may_lead } else { Some(report::nobody_of_that_name(order, &before)) };
+        if let Some(said) = said.filter(|_| before.shared == 0) {
+            progress.tell(&said);
         }
         return Ok(told(order, &before, "drained", DONE, ""));
     };
@@ -109,9 +112,7 @@ async fn until_it_leads_none(
             let text = gone("drain", order.drain.for_ms.is_some(), &list);
             return Ok(Step::Done(Ok(told(order, &fleet, "undrained", NOT_DONE, &text))));
         }
-        is_known |= fleet.shared > 0 || fleet.is_named || !fleet.closed.is_empty();
-        // Whoever led there is not known.
-        is_known |= !fleet.unknown.is_empty() || !fleet.perhaps.is_empty();
+        is_known |= fleet.may_have_it();
         if !is_known {
             let unknown = CommandError::not_known(report::nobody_of_that_name(order, &fleet)).called("no-such-host");
             if patience.passed() < LINES_UP_WITHIN.min(limit / 2) {
