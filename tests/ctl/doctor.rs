@@ -176,6 +176,8 @@ fn a_record_that_was_lost_is_told_with_the_time_before_which_no_host_can_lead() 
 fn a_disabled_election_and_a_free_lease_that_nobody_takes_are_told() {
     let election = election();
     election.prepare();
+    let candidate = format!("_c_{}-latch-0000000000", uuid::Uuid::nil());
+    election.admin.create_ephemeral(&election.path(&format!("election/{candidate}")), "deaf");
     assert_eq!(ctl(&["disable", &election.name, "--reason", "upgrade"]).code, 0);
     let said = ctl(&["doctor", &election.name]);
     assert!(
@@ -183,13 +185,31 @@ fn a_disabled_election_and_a_free_lease_that_nobody_takes_are_told() {
         "{said:?}"
     );
     assert_eq!(ctl(&["enable", &election.name]).code, 0);
-    let candidate = format!("_c_{}-latch-0000000000", uuid::Uuid::nil());
-    election.admin.create_ephemeral(&election.path(&format!("election/{candidate}")), "deaf");
     let (code, wrong) = complaints(&election);
     assert!(
         code == 1 && wrong.iter().any(|said| said.contains("deaf is first in line and does not take it")),
         "{wrong:?}"
     );
+}
+
+/// Its leader is cut off, and has not heard of the order; or nobody knows who held the record that was lost.
+#[test]
+fn of_a_disabled_election_a_leader_whose_command_may_still_run_is_told() {
+    let election = election();
+    election.prepare();
+    assert_eq!(ctl(&["disable", &election.name, "--reason", "upgrade"]).code, 0);
+    let is_told = |record: String, told: &str| {
+        election.admin.set(&election.path("lease"), &record);
+        let (_, wrong) = wait::for_some("it is told", || Some(complaints(&election)).filter(|(code, _)| *code == 1));
+        assert!(wrong.iter().any(|said| said.contains(told)), "{wrong:#?}");
+        assert!(ctl(&["doctor", &election.name]).output.contains("zk-leaderctl enable"));
+    };
+    for guarantee in [r#""at-least-one""#, r#""at-most-one, vouched","vouch_ms":600000"#] {
+        let held = format!(r#"{{"v":1,"state":"held","lease_ms":1500,"guarantee":{guarantee}"#);
+        is_told(format!(r#"{held},"holder":{{"id":"a","host":"h","pid":1}}}}"#), "a has not renewed its lease for ");
+    }
+    let lost = r#"{"v":1,"state":"held","lease_ms":60000,"guarantee":"at-most-one"}"#;
+    is_told(lost.to_owned(), "lease was lost and made anew: the command of its unknown holder may run until ");
 }
 
 #[test]

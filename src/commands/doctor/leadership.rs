@@ -18,26 +18,30 @@ pub(super) async fn findings(
     context: &CommandContext<'_>,
     election: &ElectionView,
 ) -> Result<Vec<Finding>, CommandError> {
-    if let Some(order) = &election.orders.disabled {
-        let remedy = remedy::about_election("enable", &election.base);
-        let (by, end, reason) = (context.output.part(&order.by), order.end(), context.output.part(&order.reason));
-        let text = format!("disabled by {by} {end}: {reason}; {remedy} lets it be led again");
-        return Ok(vec![advice("election", text)]);
-    }
     let now = clock::time_of_day();
-    let nobody_may = nobody_may_lead(election).is_some();
-    let is_suspect =
-        |slot: &&SlotView| is_late(slot, election, now) || is_not_taken(slot, election) || nobody_may && is_free(slot);
+    let (disabled, nobody_may) = (disabled(context, election), nobody_may_lead(election).is_some());
+    let is_left = |slot: &SlotView| is_not_taken(slot, election) || nobody_may && is_free(slot);
+    let is_suspect = |slot: &&SlotView| is_late(slot, election, now) || disabled.is_none() && is_left(slot);
     let suspects: Vec<_> = election.slots.iter().filter(is_suspect).collect();
     let unchanged = overdue::watch(context, &suspects).await?;
     let stuck = suspects.into_iter().zip(unchanged).filter(|(_, is_unchanged)| *is_unchanged);
     let lost = election.slots.iter().filter_map(|slot| lost_record(slot, &election.base));
-    let mut findings: Vec<_> = lost.chain(stuck.filter_map(|(slot, _)| complaint(slot, election, now))).collect();
-    if nobody_may {
+    let stuck = stuck.filter_map(|(slot, _)| complaint(slot, election, now));
+    let may_be_led = disabled.is_none();
+    let mut findings: Vec<_> = disabled.into_iter().chain(lost).chain(stuck).collect();
+    if may_be_led && nobody_may {
         // Somebody may lead by now.
         findings.extend(nobody_may_lead(&context.election().await?));
     }
     Ok(findings)
+}
+
+/// The order by which nobody takes a free lease. Whoever is cut off has not heard of it.
+fn disabled(context: &CommandContext<'_>, election: &ElectionView) -> Option<Finding> {
+    let order = election.orders.disabled.as_ref()?;
+    let remedy = remedy::about_election("enable", &election.base);
+    let (by, end, reason) = (context.output.part(&order.by), order.end(), context.output.part(&order.reason));
+    Some(advice("election", format!("disabled by {by} {end}: {reason}; {remedy} lets it be led again")))
 }
 
 /// Members are there, and a free lease, and each of them says why it may not be elected.
