@@ -152,6 +152,8 @@ pub enum Why {
     TooLate,
     /// Another invocation runs, or has run, for the same slot of `--slot` or `--once-per`.
     Duplicate,
+    /// The same, after a run of our own that was stopped.
+    RunLost,
     /// The fence command failed, or took too long.
     FenceFailed,
     /// The command of `--before-start` failed, or took too long.

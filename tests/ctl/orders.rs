@@ -77,6 +77,23 @@ fn a_long_reason_does_not_hide_what_ends_the_order() {
     assert!(plain.contains(&reason), "{plain}");
 }
 
+/// Its own run was stopped, and no other host repeats it.
+#[test]
+fn a_job_that_an_operator_stopped_says_why_its_status_is_no_success() {
+    let election = election();
+    let mut host = election.host("a").option("--slot", "noon").spawn();
+    election.diary.until_started(1);
+    assert_eq!(ctl(&["disable", &election.name, "--reason", "r", "--wait"]).code, 0);
+    assert_eq!(ctl(&["enable", &election.name]).code, 0);
+    let (code, log) = (host.code(), host.log());
+    assert!(code == 76 && log.contains("Our own run is not repeated: slot noon had a run by a on "), "{log}");
+    let why = "-> releasing: leadership was lost during our own run, which was stopped and is not repeated";
+    assert!(log.contains(why) && !log.contains("duplicate") && !log.contains("another run counts"), "{log}");
+    assert_eq!(election.diary.starts().len(), 1);
+    let mut other = election.host("b").option("--slot", "noon").spawn();
+    assert!(other.code() == 0 && other.log().contains("This call is a duplicate: slot noon "), "{}", other.log());
+}
+
 #[test]
 fn a_newcomer_to_a_disabled_election_starts_nothing_though_it_is_first_in_line() {
     let election = election();

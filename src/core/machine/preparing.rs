@@ -130,8 +130,12 @@ impl Machine {
             (Phase::Preparing { step: Step::Mark }, Some(_)) => {
                 // Our own run was interrupted and is not repeated: that is no success.
                 let own = self.runs > 0 && self.settings.on_loss == OnLoss::Exit;
-                let reason = if own { ExitReason::LeadershipLost } else { ExitReason::Duplicate };
-                self.begin_release(now, After::Exit(reason), Why::Duplicate);
+                let (reason, why) = if own {
+                    (ExitReason::LeadershipLost, Why::RunLost)
+                } else {
+                    (ExitReason::Duplicate, Why::Duplicate)
+                };
+                self.begin_release(now, After::Exit(reason), why);
             }
             (Phase::Releasing { .. }, Some(held)) => {
                 held.is_unmarked = !is_fresh;

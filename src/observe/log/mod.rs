@@ -180,6 +180,7 @@ const fn level(why: Why) -> Level {
         | Why::VouchedFor
         | Why::TimedOut
         | Why::TooLate
+        | Why::RunLost
         | Why::FenceFailed
         | Why::BeforeStartFailed
         | Why::Unhealthy

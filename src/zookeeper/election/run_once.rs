@@ -254,8 +254,10 @@ fn report_duplicate(marker: &Marker, once: &Once, caller: &Caller) {
         Per::Slot(key) => format!("slot {key}"),
         Per::Period(_) => "this period".to_owned(),
     };
-    let said = format!("This call is a duplicate: {what} had {}; nothing is run", story(run));
-    if run_marker::was_in_vain(run, caller) {
+    let is_own = !caller.is_first && run.is_of(caller.nonce.instance);
+    let who = if is_own { "Our own run is not repeated" } else { "This call is a duplicate" };
+    let said = format!("{who}: {what} had {}; nothing is run", story(run));
+    if is_own || run_marker::was_in_vain(run, caller) {
         tracing::warn!("{said}; --retry-failed runs it again");
     } else {
         tracing::info!("{said}");
