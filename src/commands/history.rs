@@ -192,6 +192,8 @@ fn row((term, run): (&Term, Option<&Run>), first: i64, columns: &Columns, output
 fn status(term: &Term, run: &Run) -> Cell {
     match (run.status, run.ok) {
         (Some(status), Some(true)) => Cell::from(status.to_string()),
+        // It was stopped before its end.
+        (Some(0), _) => Cell::new("0, failed", Tone::Bad),
         (Some(status), _) => Cell::new(status.to_string(), Tone::Bad),
         (None, None) if term.until.is_none() => Cell::from("-"),
         (None, None) => Cell::new("interrupted", Tone::Bad),
@@ -222,6 +224,12 @@ mod tests {
         assert_eq!(said(Some(9), None, None), Cell::new("interrupted", Tone::Bad), "its host died with it");
         assert_eq!(said(Some(9), Some(false), None), Cell::new("failed", Tone::Bad), "it could not be started");
         assert_eq!(said(Some(9), Some(false), Some(3)), Cell::new("3", Tone::Bad));
+    }
+
+    #[test]
+    fn a_run_that_was_stopped_is_not_told_as_one_that_ended_well() {
+        let said = |ok| status(&Term::default(), &Run { ok, status: Some(0), ..Run::default() });
+        assert_eq!([said(Some(true)), said(Some(false))], [Cell::from("0"), Cell::new("0, failed", Tone::Bad)]);
     }
 
     #[test]
