@@ -1,17 +1,25 @@
 //! `history`: the last terms, with a small line of time.
+//!
+//! Never: a term that lasts without a lease.
 
 use serde_json::{Value, json};
 
 use super::output::{Cell, Output, Tone, moment, with};
+use super::slot_state::{self, SlotState};
 use super::watch::View;
 use super::{Answer, CommandContext, CommandError};
 use crate::config::ctl::OutputFormat;
 use crate::zookeeper::admin::view::{self, ElectionView};
-use crate::zookeeper::schema::history::{History, Term};
+use crate::zookeeper::schema::history::{self, History, Term};
 use crate::zookeeper::schema::run_marker::Run;
 
 /// The width of the line of time.
 const WIDTH: i64 = 40;
+
+/// Ends that no host has written: by the lease record, nobody leads.
+const LEASE_OVERDUE: &str = "lease overdue";
+const LEASE_FREE: &str = "lease free";
+const NOT_KNOWN: &str = "not known";
 
 /// The last terms of an election.
 pub(super) struct Terms {
@@ -40,9 +48,9 @@ pub(super) async fn answer(context: &CommandContext<'_>, lines: usize) -> Result
 }
 
 async fn look(context: &CommandContext<'_>, lines: usize) -> Result<Terms, CommandError> {
-    let ElectionView { base, slots, has_runs, .. } = context.election().await?;
-    let has_slots = slots.iter().any(|slot| slot.name.is_some());
-    let mut history = match view::history(&context.client, &base).await? {
+    let election = context.election().await?;
+    let ElectionView { base, slots, has_runs, .. } = &election;
+    let mut history = match view::history(&context.client, base).await? {
         Some(Ok(history)) => history,
         Some(Err(complaint)) => {
             let sentence = format!("the history at {base}/history cannot be read: {complaint}");
@@ -52,8 +60,24 @@ async fn look(context: &CommandContext<'_>, lines: usize) -> Result<Terms, Comma
     };
     history.terms.drain(..history.terms.len().saturating_sub(lines));
     // After the history: the end of a run is written before that of its term.
-    let runs = if has_runs { view::runs(&context.client, &base).await? } else { Vec::new() };
-    Ok(Terms { base, has_slots, history, runs })
+    let runs = if *has_runs { view::runs(&context.client, base).await? } else { Vec::new() };
+    history.terms.iter_mut().for_each(|term| end_without_a_lease(term, &election));
+    let has_slots = slots.iter().any(|slot| slot.name.is_some());
+    Ok(Terms { base: election.base, has_slots, history, runs })
+}
+
+/// Of a term that nobody has ended: it lasts only as long as its leader is known to lead.
+fn end_without_a_lease(term: &mut Term, election: &ElectionView) {
+    let slot = election.slots.iter().find(|slot| slot.token() == term.token);
+    let Some(slot) = slot.filter(|_| term.ended.is_none() && term.until.is_none()) else { return };
+    let freed_at = slot.lease.as_ref().filter(|(lease, _)| !lease.is_held()).map(|(_, written)| written.changed_at);
+    let (until, ended) = match slot_state::of(slot, election) {
+        SlotState::Led { .. } | SlotState::Waiting { .. } => return,
+        _ if freed_at.is_some() => (freed_at, LEASE_FREE),
+        _ if slot.overdue_since.is_some() => (slot.overdue_since, LEASE_OVERDUE),
+        _ => (None, NOT_KNOWN),
+    };
+    (term.until, term.ended) = (until, Some(ended.to_owned()));
 }
 
 fn whole(seen: &Terms, output: &Output) -> String {
@@ -161,13 +185,16 @@ fn table(seen: &Terms, output: &Output) -> String {
 }
 
 fn row((term, run): (&Term, Option<&Run>), first: i64, columns: &Columns, output: &Output) -> Vec<Cell> {
-    let until = term.until.unwrap_or(output.now).max(term.since);
-    let (ended, tone) = match (&term.ended, term.until) {
-        (Some(ended), _) if ended == "unclean" => (ended.as_str(), Tone::Bad),
-        (Some(ended), _) => (ended.as_str(), Tone::Plain),
-        (None, _) => ("-", Tone::Good),
+    let (until, is_known) = latest_end(term, output.now);
+    let (ended, tone) = match term.ended.as_deref() {
+        Some(ended @ ("unclean" | LEASE_OVERDUE | NOT_KNOWN)) => (ended, Tone::Bad),
+        Some(ended) => (ended, Tone::Plain),
+        None => ("-", Tone::Good),
     };
     let lasted = Output { now: until, ..*output }.age(term.since);
+    let lasted = if is_known { lasted } else { format!("at most {lasted}") };
+    let bar = bar(term.since, until, first, output.now);
+    let bar = if is_known { bar } else { bar.replace('█', "░") };
     let (cells, wide) = (|text: String| Some(Cell::from(text)), columns.format == OutputFormat::Wide);
     let until_cell = term.until.map_or_else(|| "-".to_owned(), moment);
     let row = [
@@ -183,9 +210,21 @@ fn row((term, run): (&Term, Option<&Run>), first: i64, columns: &Columns, output
         Some(Cell::new(ended, tone)),
         columns.has_runs.then(|| Cell::from(run.and_then(|run| run.slot.as_deref()).unwrap_or("-"))),
         columns.has_runs.then(|| run.map_or_else(|| Cell::from("-"), |run| status(term, run))),
-        columns.has_bar.then(|| Cell::new(bar(term.since, until, first, output.now), tone)),
+        columns.has_bar.then(|| Cell::new(bar, tone)),
     ];
     row.into_iter().flatten().collect()
+}
+
+/// Until when its command may have run, and whether it ran until then: else its host has written no end, and its lease was over by
+/// `until`.
+fn latest_end(term: &Term, now: i64) -> (i64, bool) {
+    let until = term.until.unwrap_or(now).max(term.since);
+    let pause = term.max_pause_ms.map_or(0, |pause| i64::try_from(pause).unwrap_or(i64::MAX));
+    match term.ended.as_deref() {
+        Some("unclean" | LEASE_OVERDUE) => (until.saturating_add(pause).min(now).max(until), false),
+        Some(ended) => (until, ended != NOT_KNOWN && !history::is_told_by_the_next(ended)),
+        None => (until, true),
+    }
 }
 
 /// The exit status of a run, as in a shell.
@@ -213,6 +252,9 @@ fn bar(since: i64, until: i64, first: i64, now: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::zookeeper::admin::Facts;
+    use crate::zookeeper::admin::view::{Candidate, SlotView};
+    use crate::zookeeper::schema::lease::Lease;
 
     #[test]
     fn a_run_that_has_no_exit_status_is_told_as_what_it_was() {
@@ -230,6 +272,54 @@ mod tests {
     fn a_run_that_was_stopped_is_not_told_as_one_that_ended_well() {
         let said = |ok| status(&Term::default(), &Run { ok, status: Some(0), ..Run::default() });
         assert_eq!([said(Some(true)), said(Some(false))], [Cell::from("0"), Cell::new("0, failed", Tone::Bad)]);
+    }
+
+    /// Its host crashed, and wrote no end.
+    #[test]
+    fn a_term_that_nobody_has_ended_lasts_only_while_its_leader_is_known_to_lead() {
+        let end = |record: &str, is_in_line: bool, overdue_since| {
+            let holder = r#""holder":{"id":"a","host":"h","pid":1}"#;
+            let lease = Lease::read(format!(r#"{{"v":1,"lease_ms":9000,{holder},{record}}}"#).as_bytes()).unwrap();
+            let (lease, term) = (Some((lease, at(500, 8))), Some(at(100, 7)));
+            let slots = vec![SlotView { lease, term, overdue_since, ..SlotView::default() }];
+            let line = is_in_line.then(|| Candidate { id: "a".into(), ..Candidate::default() });
+            let election = ElectionView { slots, line: line.into_iter().collect(), ..ElectionView::default() };
+            let [mut term, mut next] = [7, 9].map(|token| Term { token, since: 100, ..Term::default() });
+            for term in [&mut term, &mut next] {
+                end_without_a_lease(term, &election);
+            }
+            assert_eq!(next.ended, None, "it began after our look");
+            (term.until, term.ended.unwrap_or_default())
+        };
+        let is = |until, ended: &str| (until, ended.to_owned());
+        assert_eq!(end(r#""state":"held""#, true, None), is(None, ""));
+        assert_eq!(end(r#""state":"held""#, true, Some(9_500)), is(Some(9_500), "lease overdue"));
+        assert_eq!(end(r#""state":"held""#, false, None), is(None, "not known"), "its lease must run out");
+        assert_eq!(end(r#""state":"held","vouch_ms":60000"#, false, None), is(None, "not known"), "others may vouch");
+        assert_eq!(end(r#""state":"free""#, true, None), is(Some(500), "lease free"), "its guard released it");
+    }
+
+    fn at(changed_at: i64, mzxid: i64) -> Facts {
+        Facts { mzxid, changed_at, ..Facts::default() }
+    }
+
+    #[test]
+    fn where_an_end_is_not_known_a_term_is_said_to_have_lasted_at_most_so_long() {
+        let shown = |ended: Option<&str>, until, max_pause_ms| {
+            let ended = ended.map(str::to_owned);
+            let term = Term { since: 10_000, until, ended, max_pause_ms, ..Term::default() };
+            let history = History { terms: vec![term], ..History::default() };
+            let terms = Terms { base: String::new(), has_slots: false, history, runs: Vec::new() };
+            let output = Output { format: OutputFormat::Plain, coloured: false, now: 100_000 };
+            table(&terms, &output).split('\t').nth(4).unwrap().to_owned()
+        };
+        assert_eq!([shown(None, None, None), shown(Some("released"), Some(30_000), None)], ["1m30s", "20s"]);
+        for ended in ["unclean", "killed, released", "own lease", "lease overdue"] {
+            assert_eq!(shown(Some(ended), Some(30_000), None), "at most 20s", "{ended}");
+        }
+        assert_eq!(shown(Some("not known"), None, None), "at most 1m30s");
+        assert_eq!(shown(Some("unclean"), Some(30_000), Some(5_000)), "at most 25s", "it may outlive its term");
+        assert_eq!(shown(Some("unclean"), Some(30_000), Some(u64::MAX)), "at most 1m30s", "it may run yet");
     }
 
     #[test]

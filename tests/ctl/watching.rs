@@ -169,6 +169,27 @@ fn a_history_in_a_pipe_tells_each_term_when_it_begins_and_when_it_ends() {
     watch.until(|line| words(line).get(2) == Some(&"b"));
 }
 
+/// Its host crashed, and no other one has come.
+#[test]
+fn a_term_whose_lease_is_overdue_does_not_last_on_in_the_history() {
+    let election = election();
+    election.prepare();
+    let token = election.term().mzxid;
+    election.admin.set(
+        &election.path("lease"),
+        r#"{"v":1,"state":"held","lease_ms":1000,"guarantee":"at-most-one","holder":{"id":"a","host":"h","pid":1}}"#,
+    );
+    let renewed = election.admin.stat(&election.path("lease")).unwrap().mtime;
+    let term = format!(r#"{{"token":{token},"id":"a","host":"h","since":{renewed}}}"#);
+    election.admin.set(&election.path("history"), &format!(r#"{{"v":1,"terms":[{term}]}}"#));
+    let history = |format| ctl(&["history", &election.name, "-o", format]);
+    wait::until("it is overdue", || history("plain").output.contains("lease overdue"));
+    let shown = &history("json").json()["terms"][0];
+    assert_eq!((&shown["until"], &shown["ended"]), (&(renewed + 1000).into(), &"lease overdue".into()), "{shown}");
+    wait::pass(wait::secs(1));
+    assert_eq!(history("plain").output.split('\t').nth(4), Some("at most 1s"));
+}
+
 /// What cron called for this night, and how it ended.
 #[test]
 fn a_history_tells_the_slot_of_each_run_of_a_job_and_its_exit_status() {

@@ -136,6 +136,11 @@ impl Term {
     }
 }
 
+/// Whether the next leader wrote how a term ended, and when its own term began in place of the end.
+pub fn is_told_by_the_next(ended: &str) -> bool {
+    [UNCLEAN, KILLED, OWN_LEASE].contains(&ended)
+}
+
 fn later(time: i64, pause: u64) -> i64 {
     time.saturating_add(i64::try_from(pause).unwrap_or(i64::MAX))
 }
