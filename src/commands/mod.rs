@@ -415,9 +415,9 @@ mod tests {
     /// Programs match on them.
     #[test]
     fn every_word_for_a_missing_answer_is_in_the_documents() {
-        let documents = include_str!("../../docs/operations.md");
-        let begin = documents.find("Without an answer there are no `slots`").expect("they tell of it");
-        let sentence = documents[begin..].split("[What is said at night]").next().unwrap_or_default();
+        let documents = include_str!("../../docs/json.md");
+        let begin = documents.find("## No answer").expect("they tell of it");
+        let sentence = documents[begin..].split("## Orders").next().unwrap_or_default();
         let why = String::new;
         let failures = [
             AdminError::Unreachable,
