@@ -231,10 +231,7 @@ impl Supervisor {
             Received::HangUp | Received::Forward(_)
                 if self.machine.snapshot().run.is_some() && !self.effects.guard.has_room() =>
             {
-                tracing::debug!(
-                    ?received,
-                    "The command's guard has not read the signals before this one, which is dropped"
-                );
+                tracing::debug!(?received, "The signal is dropped: the guard has not read those before it");
                 Event::Ticked
             }
             Received::HangUp => Event::HungUp,
