@@ -17,7 +17,7 @@ use crate::supervisor::reporter;
 use crate::vouching::Memory;
 use crate::zookeeper::upgrade as zookeeper;
 
-/// Increase it with every change of the layout, or of the meaning of a field.
+/// Increase it with every change of the layout that a document of an earlier program does not fit, or of the meaning of a field.
 pub const VERSION: u32 = 5;
 
 /// Longer ones are not ours.
