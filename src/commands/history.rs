@@ -219,9 +219,10 @@ fn row((term, run): (&Term, Option<&Run>), first: i64, columns: &Columns, output
 /// `until`.
 fn latest_end(term: &Term, now: i64) -> (i64, bool) {
     let until = term.until.unwrap_or(now).max(term.since);
-    let pause = term.max_pause_ms.map_or(0, |pause| i64::try_from(pause).unwrap_or(i64::MAX));
     match term.ended.as_deref() {
-        Some("unclean" | LEASE_OVERDUE) => (until.saturating_add(pause).min(now).max(until), false),
+        Some("unclean" | LEASE_OVERDUE) => {
+            (history::later(until, term.max_pause_ms.unwrap_or_default()).min(now).max(until), false)
+        }
         Some(ended) => (until, ended != NOT_KNOWN && !history::is_told_by_the_next(ended)),
         None => (until, true),
     }

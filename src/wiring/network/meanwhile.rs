@@ -25,7 +25,7 @@ use crate::zookeeper::schema::vouching::Neighbourhood;
 #[derive(Debug)]
 pub struct Meanwhile<'a> {
     pub config: &'a Config,
-    pub observers: &'a Observers,
+    observers: &'a Observers,
     /// From the first failure on.
     http: Option<EarlyHttp>,
 }

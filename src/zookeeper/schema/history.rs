@@ -141,7 +141,8 @@ pub fn is_told_by_the_next(ended: &str) -> bool {
     [UNCLEAN, KILLED, OWN_LEASE].contains(&ended)
 }
 
-fn later(time: i64, pause: u64) -> i64 {
+/// A time, so many milliseconds later.
+pub fn later(time: i64, pause: u64) -> i64 {
     time.saturating_add(i64::try_from(pause).unwrap_or(i64::MAX))
 }
 
