@@ -39,6 +39,8 @@ const PLACES: &[Place] = &[
             "libgssapi",
             "humantime",
             "rustix",
+            // Asks a descriptor for its addresses by its number.
+            "nix",
             "serde",
             "tokio",
             "futures_util",

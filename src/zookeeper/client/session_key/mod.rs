@@ -89,11 +89,12 @@ pub(crate) async fn connection(key: &SessionKey) -> io::Result<Connection> {
         Ok(client)
     };
     let connecting = task::capture(connector().connect(&server));
-    let (client, connected) = tokio::join!(in_time(granted), timeout(LIMIT, connecting));
-    let (session, service) = connected.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?;
-    let (session, service) = (session.map_err(io::Error::other)?, service.ok_or(io::ErrorKind::NotConnected)?);
+    let connecting = async {
+        let (session, service) = connecting.await;
+        Ok((session.map_err(io::Error::other)?, service.ok_or(io::ErrorKind::NotConnected)?))
+    };
+    let (_granted, (session, service)) = Box::pin(in_time(async { tokio::try_join!(granted, connecting) })).await?;
     service.end();
-    drop(client?);
     Ok(Connection::network(session, service))
 }
 
