@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::io;
+use std::mem;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -85,7 +86,7 @@ impl Pace {
 }
 
 /// A server (with Netty, when it is busy) may answer our credentials before its own greeting. The client library cannot
-/// parse that and goes on to the next server, so we try again: eight times in about a second.
+/// parse that, so we ask such a server again: eight times in about a second.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(640);
 /// An attempt that took longer failed for another reason.
@@ -121,8 +122,9 @@ impl Access {
         self.tls.iter().for_each(Certificates::refresh);
     }
 
-    /// Opens a session, or another connection of one. Each server is tried once, in a random order. Our credentials
-    /// are refused if no server takes them, and one refuses them.
+    /// Opens a session, or another connection of one. Each server is tried once, in a random order; those that fail at once
+    /// may be asked again, with pauses of at most `pace.connection` in all. Our credentials are refused if no server takes
+    /// them, and one refuses them.
     pub(crate) async fn open(
         &self,
         servers: &str,
@@ -136,18 +138,46 @@ impl Access {
         };
         // A login by Kerberos needs the server's name.
         let spread = if self.kerberos.is_some() { servers.to_owned() } else { spread(servers, pace.connection).await };
-        let (mut failure, mut refusal) = (Error::NoHosts, None);
-        for server in shuffled(&spread) {
-            match self.open_at(server, pace, session.clone()).await {
+        let (mut servers, mut refusal) = (shuffled(&spread), None);
+        let (mut pause, mut paused) = (SHORTEST_PAUSE, Duration::ZERO);
+        loop {
+            let failure = match self.open_at_one_of(&mut servers, pace, session.as_ref(), &mut refusal).await {
+                Err(error) if error != Error::SessionExpired => error,
+                opened_or_over => return opened_or_over,
+            };
+            paused += pause;
+            if servers.is_empty() || pause > LONGEST_PAUSE || paused > pace.connection {
+                return Err(refusal.unwrap_or(failure));
+            }
+            sleep(pause).await;
+            pause *= 2;
+        }
+    }
+
+    /// Leaves the servers that may be asked again.
+    async fn open_at_one_of(
+        &self,
+        servers: &mut Vec<&str>,
+        pace: Pace,
+        session: Option<&SessionInfo>,
+        refusal: &mut Option<Error>,
+    ) -> Result<Connection, Error> {
+        let mut failure = Error::NoHosts;
+        for server in mem::take(servers) {
+            let began = clock::now().lease;
+            match self.open_at(server, pace, session.cloned()).await {
                 Err(Error::SessionExpired) => return Err(Error::SessionExpired),
                 // The others may know us: each server has a configuration of its own.
                 Err(error @ (Error::NoAuth | Error::AuthFailed)) => {
                     tracing::debug!(server, %error, "Server refuses our credentials");
-                    refusal = Some(error);
+                    *refusal = Some(error);
                 }
                 Err(error) => {
                     tracing::debug!(server, %error, "Server was not connected to");
                     failure = if error == Error::Timeout { error } else { Error::NoHosts };
+                    if self.shows_identities() && began.until(clock::now().lease) < QUICK {
+                        servers.push(server);
+                    }
                 }
                 Ok(connection) => {
                     socket::tune(server, pace.session);
@@ -155,23 +185,13 @@ impl Access {
                 }
             }
         }
-        Err(refusal.unwrap_or(failure))
+        Err(failure)
     }
 
     async fn open_at(&self, server: &str, pace: Pace, session: Option<SessionInfo>) -> Result<Connection, Error> {
-        let mut pause = SHORTEST_PAUSE;
-        loop {
-            let began = clock::now().lease;
-            let opening = self.open_once(server, pace, session.clone());
-            let (client, task) = timeout(pace.connection, opening).await.unwrap_or((Err(Error::Timeout), None));
-            let is_final = matches!(client, Ok(_) | Err(Error::NoAuth | Error::AuthFailed | Error::SessionExpired));
-            let was_quick = began.until(clock::now().lease) < QUICK;
-            if is_final || !was_quick || pause > LONGEST_PAUSE || !self.shows_identities() {
-                return Ok(Connection::network(client?, task.ok_or(Error::ClientClosed)?));
-            }
-            sleep(pause).await;
-            pause *= 2;
-        }
+        let opening = self.open_once(server, pace, session);
+        let (client, task) = timeout(pace.connection, opening).await.unwrap_or((Err(Error::Timeout), None));
+        Ok(Connection::network(client?, task.ok_or(Error::ClientClosed)?))
     }
 
     async fn open_once(
@@ -258,16 +278,22 @@ mod tests {
         assert!(printed.contains("bob") && !printed.contains("hunter2"), "{printed}");
     }
 
+    fn known() -> Access {
+        let login = Login { user: "bob".into(), password: Secret::new("hunter2") };
+        Access { digests: vec![login], ..Access::default() }
+    }
+
     /// The server closes every connection without a word.
     #[tokio::test]
     async fn who_shows_an_identity_tries_such_a_server_eight_times_and_others_try_it_once() {
-        let login = Login { user: "bob".into(), password: Secret::new("hunter2") };
-        let known = Access { digests: vec![login], ..Access::default() };
-        assert!(Access::default().is_anonymous() && known.holds_secrets() && !Access::default().holds_secrets());
-        for (access, tries) in [(Access::default(), 1), (known, 8)] {
+        assert!(Access::default().is_anonymous() && known().holds_secrets() && !Access::default().holds_secrets());
+        let (patient, hurried) = (Duration::from_secs(5), Duration::from_millis(600));
+        for (access, connection, tries) in
+            [(Access::default(), patient, 1), (known(), patient, 8), (known(), hurried, 6)]
+        {
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
             let server = listener.local_addr().unwrap().to_string();
-            let pace = Pace { session: Duration::from_secs(10), connection: Duration::from_secs(5) };
+            let pace = Pace { session: 5 * connection, connection };
             let mut seen = 0;
             let opening = access.open(&server, pace, None);
             let mut opening = std::pin::pin!(opening);
@@ -279,6 +305,32 @@ mod tests {
             };
             assert_eq!((opened.unwrap_err(), seen), (Error::NoHosts, tries));
         }
+    }
+
+    /// They are asked in a random order.
+    #[tokio::test]
+    async fn a_server_that_closes_every_connection_keeps_nobody_from_another() {
+        const SESSIONS: usize = 16;
+        let tests = tokio::task::LocalSet::new();
+        tests
+            .run_until(Box::pin(async {
+                let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+                let (bad, (good, _)) = (listener.local_addr().unwrap(), server(0).await);
+                let seen = std::rc::Rc::new(std::cell::Cell::new(0));
+                let count = std::rc::Rc::clone(&seen);
+                tokio::task::spawn_local(async move {
+                    while listener.accept().await.is_ok() {
+                        count.set(count.get() + 1);
+                    }
+                });
+                let pace = Pace { session: Duration::from_secs(10), connection: Duration::from_secs(5) };
+                for _ in 0..SESSIONS {
+                    let opened = known().open(&format!("{bad},{good}"), pace, None).await;
+                    assert!(opened.is_ok(), "{opened:?}");
+                }
+                assert!((1..=SESSIONS).contains(&seen.get()), "asked {} times for {SESSIONS} sessions", seen.get());
+            }))
+            .await;
     }
 
     /// A server that accepts every session, and answers every request with this error code. How often it was asked.

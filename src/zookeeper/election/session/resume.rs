@@ -105,6 +105,7 @@ impl Pauses {
 }
 
 async fn reach(lost: &Contact) -> Result<Connection, Error> {
+    tracing::debug!("Session is being taken up");
     let (shared, session) = (&lost.shared, lost.client.session());
     let id = lost.client.session_id();
     let longest = (shared.settings.own_lease(lost.negotiated) / RENEWALS_PER_LEASE / 2).min(LONGEST_WITHOUT_SESSION);
