@@ -40,6 +40,11 @@ impl Terms {
         let run = self.run_of(term).map(|run| json!({ "slot": run.slot, "status": run.status, "ok": run.ok }));
         run.map_or_else(|| json!(term), |run| with(json!(term), "run", run))
     }
+
+    /// The same whichever terms are shown.
+    fn columns(&self, has_bar: bool, format: OutputFormat) -> Columns {
+        Columns { has_slots: self.has_slots, has_runs: !self.runs.is_empty(), has_bar, format }
+    }
 }
 
 pub(super) async fn answer(context: &CommandContext<'_>, lines: usize) -> Result<Answer, CommandError> {
@@ -58,11 +63,11 @@ async fn look(context: &CommandContext<'_>, lines: usize) -> Result<Terms, Comma
         }
         None => History::default(),
     };
+    let has_slots = slots.iter().any(|slot| slot.name.is_some()) || history.terms.iter().any(|term| term.slot != 0);
     history.terms.drain(..history.terms.len().saturating_sub(lines));
     // After the history: the end of a run is written before that of its term.
     let runs = if *has_runs { view::runs(&context.client, base).await? } else { Vec::new() };
     history.terms.iter_mut().for_each(|term| end_without_a_lease(term, &election));
-    let has_slots = slots.iter().any(|slot| slot.name.is_some());
     Ok(Terms { base: election.base, has_slots, history, runs })
 }
 
@@ -128,12 +133,7 @@ impl View for Watch {
         if output.format.is_object() {
             return news.iter().map(|term| output.one_object(&seen.json(term))).collect();
         }
-        let columns = Columns {
-            has_slots: seen.has_slots,
-            has_runs: !seen.runs.is_empty(),
-            has_bar: false,
-            format: output.format,
-        };
+        let columns = seen.columns(false, output.format);
         let rows: Vec<_> = news.iter().map(|term| row((term, seen.run_of(term)), 0, &columns, output)).collect();
         let headings = if last.is_none() { columns.headings() } else { Vec::new() };
         output.more_of(&mut self.widths, &headings, &rows)
@@ -173,12 +173,7 @@ impl Columns {
 fn table(seen: &Terms, output: &Output) -> String {
     let history = &seen.history;
     let first = history.terms.iter().map(|term| term.since).min().unwrap_or(output.now);
-    let columns = Columns {
-        has_slots: history.terms.iter().any(|term| term.slot != 0),
-        has_runs: !seen.runs.is_empty(),
-        has_bar: output.format.is_table(),
-        format: output.format,
-    };
+    let columns = seen.columns(output.format.is_table(), output.format);
     let rows: Vec<_> =
         history.terms.iter().map(|term| row((term, seen.run_of(term)), first, &columns, output)).collect();
     output.table(&columns.headings(), &rows)
