@@ -23,7 +23,6 @@ use crate::zookeeper::upgrade::rehearse_login;
 /// Tells the program that asks, in one line on standard output, whether this one could go on with the trial document on
 /// standard input. Connects to no server, and changes nothing.
 pub fn answer(config: &Config) -> ExitCode {
-    wiring::keep_secrets(&config.access);
     match rehearse(config) {
         Ok(()) => print!("{YES}"),
         Err(why) => print!("{why}"),
@@ -68,12 +67,15 @@ pub fn take_over(
     descriptor: i32,
     lead: impl FnOnce(&Config, Guards, Option<Box<Document>>) -> ExitCode,
 ) -> ExitCode {
-    wiring::keep_secrets(&config.access);
+    let mut lost = None;
     wiring::keep_name();
     let taken = read(descriptor).and_then(|mut document| {
         check(&document, config)?;
-        let socket = document.socket.map(take_descriptor).transpose().map_err(|error| format!("no socket: {error}"));
-        let socket = socket.inspect_err(|error| tracing::debug!(error)).ok().flatten();
+        let socket = document.socket.map(take_descriptor).transpose().map_err(|error| error.to_string());
+        let socket = socket.unwrap_or_else(|error| {
+            lost = Some(error);
+            None
+        });
         document.socket = socket.map(IntoRawFd::into_raw_fd);
         let command = Spawned::take_up(document.guard.clone()).map_err(|error| error.to_string())?;
         // Whoever held it open would keep the port from the process that is started after a killed one.
@@ -82,6 +84,9 @@ pub fn take_over(
         Ok((document, guards.map_err(|error| error.to_string())?))
     });
     log::start(config.log_format, config.log_level, wiring::log_owner(config));
+    if let Some(error) = lost {
+        tracing::warn!("The socket for vouching could not be taken over: {error}; another one is opened");
+    }
     match taken {
         Ok((document, (guards, lack))) => {
             tracing::info!("Upgraded from version {} to {}", document.program, env!("CARGO_PKG_VERSION"));

@@ -47,13 +47,13 @@ pub use self::network::{Hindrance, network};
 
 /// Once secrets are in our memory, only root may read it: no core dump, and no access to `/proc`, which shows the
 /// variables too (`PR_SET_DUMPABLE(2const)`). Children inherit this until they execute a program, so the command is not
-/// affected.
-pub fn keep_secrets(access: &Access) {
-    if access.holds_secrets() {
-        if let Err(error) = set_dumpable(false) {
-            tracing::warn!(%error, "Whoever has our rights may look into our memory");
-        }
-    }
+/// affected. Returns a notice where the kernel refuses that.
+pub fn keep_secrets(access: &Access) -> Option<String> {
+    let error = access.holds_secrets().then(|| set_dumpable(false).err()).flatten()?;
+    Some(format!(
+        "the kernel does not hide the secrets of this process ({error}): any process of the same user may read them, and a core dump \
+         holds them; allow prctl(PR_SET_DUMPABLE)"
+    ))
 }
 
 pub fn guard(config: &Config) -> handle::Settings {
@@ -193,9 +193,8 @@ pub fn start_anew(path: &Path, memory: &Memory) -> io::Error {
 /// Replaces `exe`, the name that `/proc/self/exe` gives the process.
 pub fn keep_name() {
     if has_rejoined() || matches!(start().0, Start::TakesOver(_)) {
-        if let Err(error) = set_name(c"zk-leader-run") {
-            tracing::debug!(%error, "The process keeps its old name");
-        }
+        // Else it keeps `exe`.
+        set_name(c"zk-leader-run").ok();
     }
 }
 

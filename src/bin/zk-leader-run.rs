@@ -35,7 +35,7 @@ fn run() -> ExitCode {
     }
     let held = supervisor::hold_back();
     let (start, arguments) = wiring::start();
-    let config = match load::load(arguments, &wiring::process_environment(&start)) {
+    let mut config = match load::load(arguments, &wiring::process_environment(&start)) {
         Ok(config) => config,
         Err(stop) => {
             held.let_go();
@@ -43,6 +43,7 @@ fn run() -> ExitCode {
             return EarlyExit { stream, ..stop }.print();
         }
     };
+    config.notices.extend(wiring::keep_secrets(&config.access));
     match start {
         Start::Usual => begin(&config, held, Memory::default()),
         Start::Rejoins(descriptor) => match Memory::read(descriptor) {
@@ -61,7 +62,6 @@ fn run() -> ExitCode {
 
 /// A program that takes over no command.
 fn begin(config: &Config, held: HeldBack, memory: Memory) -> ExitCode {
-    wiring::keep_secrets(&config.access);
     wiring::keep_name();
     if config.dry_run {
         held.let_go();

@@ -18,8 +18,8 @@ fn main() -> ExitCode {
         return page.print();
     }
     match ctl::load(std::env::args_os(), &ProcessEnvironment::of_this_process()) {
-        Ok(asked) => {
-            wiring::keep_secrets(&asked.access);
+        Ok(mut asked) => {
+            asked.notices.extend(wiring::keep_secrets(&asked.access));
             commands::run(&asked)
         }
         Err(stop) => stop.print(),
@@ -31,7 +31,8 @@ fn complete(words: &[String]) {
     let Some(completion) = completion::of(words) else { return };
     let question = completion.question.iter().map(OsString::from);
     let Ok(asked) = ctl::load(question, &ProcessEnvironment::of_this_process()) else { return };
-    wiring::keep_secrets(&asked.access);
+    // A completion has no place for a notice.
+    drop(wiring::keep_secrets(&asked.access));
     let asked = ctl::Asked { limit: commands::completion::LIMIT, ..asked };
     EarlyExit { text: commands::completion::values(&completion, &asked), stream: Stream::Stdout, status: 0 }.print();
 }

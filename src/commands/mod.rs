@@ -249,6 +249,10 @@ fn in_millis(length: Duration) -> Duration {
 
 /// Asks the ensemble, prints the answer.
 pub fn run(asked: &Asked) -> ExitCode {
+    for notice in &asked.notices {
+        EarlyExit { text: format!("{PROGRAM}: {}\n", words::printable(notice)), stream: Stream::Stderr, status: 0 }
+            .print();
+    }
     let interrupt = waits(&asked.question).then(Interrupt::held_back).flatten();
     let outcome = match runtime_for(&asked.question) {
         Ok(runtime) => {

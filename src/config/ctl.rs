@@ -32,6 +32,8 @@ pub struct Asked {
     /// By an option, a variable or the configuration file.
     pub is_connect_given: bool,
     pub access: Access,
+    /// About files that hold secrets, and options without effect.
+    pub notices: Vec<String>,
     pub selector: Selector,
     /// For the connection, and again for each answer.
     pub limit: Duration,
@@ -184,6 +186,7 @@ fn about_the_lease(
         chroot: None,
         is_connect_given: false,
         access: Access::default(),
+        notices: Vec::new(),
         selector: Selector::OnlyOneBelow(znode::default_root()),
         limit: Duration::ZERO,
         format: format(typed)?,
@@ -218,17 +221,20 @@ fn with_file(
         Some(name) => name.to_string_lossy().into_owned(),
         None => Layers { file: &found.settings, ..layers }.given("name")?.map(|name| name.text).unwrap_or_default(),
     };
-    read(typed, &Layers { file: &found.settings.of_election(&name), ..layers })
+    read(typed, &Layers { file: &found.settings.of_election(&name), ..layers }, found.notice)
 }
 
 /// Parses every value.
-fn read(typed: &CtlOptions, layers: &Layers) -> Result<Asked, ConfigError> {
+fn read(typed: &CtlOptions, layers: &Layers, notice: Option<String>) -> Result<Asked, ConfigError> {
     let ensemble = ensemble::read(layers)?;
+    let access::Credentials { access, mut notices } = access::read(layers, ensemble.uses_tls)?;
+    notices.extend(notice);
     Ok(Asked {
         servers: ensemble.servers,
         chroot: ensemble.chroot,
         is_connect_given: layers.required("connect")?.is_given(),
-        access: access::read(layers, ensemble.uses_tls)?.access,
+        access,
+        notices,
         selector: selector(&typed.command, layers)?,
         limit: limit(typed)?,
         format: format(typed)?,
@@ -292,7 +298,7 @@ fn question(verb: &Verb, layers: &Layers) -> Result<Question, ConfigError> {
         Verb::Status { .. } => Ok(Question::Status),
         Verb::List { watch } => Ok(Question::List { watch: *watch }),
         Verb::History { watch, lines, .. } => Ok(Question::History { watch: *watch, lines: how_many(lines.as_ref())? }),
-        // `about_the_lease` answered it.
+        // `about_the_lease` answered `Lease`.
         Verb::Doctor { .. } | Verb::Lease { .. } => Ok(Question::Doctor),
         Verb::Handover { to, wait, timeout, .. } => {
             let to = text("--to", to.as_ref())?.map(|setting| znode::name(&setting)).transpose()?;
@@ -328,8 +334,7 @@ fn question(verb: &Verb, layers: &Layers) -> Result<Question, ConfigError> {
 const NO_ZERO: Zero = Zero::Senseless("write a duration like 30s");
 
 fn within(timeout: Option<&OsString>) -> Result<Duration, ConfigError> {
-    let setting = text("--timeout", timeout)?;
-    setting.map_or(Ok(Duration::ZERO), |setting| duration::parse(&setting, NO_ZERO))
+    text("--timeout", timeout)?.map_or(Ok(Duration::ZERO), |setting| duration::parse(&setting, NO_ZERO))
 }
 
 /// Orders that are too long are not read by the hosts that they are for.
@@ -340,10 +345,8 @@ fn reason(reason: Option<&OsString>) -> Result<String, ConfigError> {
     let missing = || ConfigError::usage("--reason", "is empty; write one, like --reason 'upgrade of the database'");
     let setting = text("--reason", reason)?.ok_or_else(missing)?;
     if setting.text.len() > LONGEST_REASON {
-        return Err(ConfigError::usage(
-            "--reason",
-            format!("is longer than {LONGEST_REASON} bytes; write a shorter one"),
-        ));
+        let complaint = format!("is longer than {LONGEST_REASON} bytes; write a shorter one");
+        return Err(ConfigError::usage("--reason", complaint));
     }
     if setting.text.trim().is_empty() { Err(missing()) } else { Ok(setting.text) }
 }

@@ -56,9 +56,14 @@ pub fn network(
         return open(meanwhile, vouch, known).map(|socket| Some(Arc::new(socket)));
     };
     let taken_up = before.socket.map(|number| Socket::take_up(take_descriptor(number)?));
+    let at_once = || open_at_once(config, vouch, patience(before.machine.lease()));
     let opened = match taken_up {
         Some(Ok(socket)) => Ok(socket),
-        Some(Err(_)) | None => open_at_once(config, vouch, patience(before.machine.lease())),
+        Some(Err(error)) => {
+            tracing::warn!("The socket for vouching could not be taken over: {error}; another one is opened");
+            at_once()
+        }
+        None => at_once(),
     };
     match opened {
         Err(refusal) => {

@@ -264,3 +264,45 @@ fn a_contender_of_another_library_is_shown_as_what_it_is() {
     let sentence = "next leads, a contender of another library";
     assert_eq!((said.code, leader), (0, (&"next".into(), &serde_json::Value::Null, &sentence.into())), "{said:?}");
 }
+
+/// Programs count the columns of `-o plain`.
+#[test]
+fn the_columns_of_a_history_do_not_depend_on_the_terms_that_are_shown() {
+    let election = election();
+    let host = |id: &str| election.host(id).option("--leaders", "2").spawn();
+    let mut first = host("a");
+    election.diary.until_started(1);
+    let _second = host("b");
+    election.diary.until_started(2);
+    first.signal(Signal::SIGTERM);
+    assert_eq!(first.code(), 0);
+    let _third = host("a");
+    election.diary.until_started(3);
+    let columns = |terms: &str| {
+        let said = ctl(&["history", &election.name, "--lines", terms, "-o", "plain"]);
+        let lines: Vec<_> = said.output.lines().map(|line| line.split_whitespace().count()).collect();
+        (lines.len() == terms.parse::<usize>().unwrap()).then_some(lines)
+    };
+    let three = wait::for_some("three terms are written down", || columns("3"));
+    let one = wait::for_some("the last one is shown", || columns("1"));
+    assert!(
+        three.iter().chain(&one).all(|count| *count == three[0]),
+        "the number of columns differs: {three:?} {one:?}"
+    );
+}
+
+/// As `zk-leader-run` tells it.
+#[test]
+fn who_asks_is_told_that_another_user_may_read_the_secret() {
+    let election = election();
+    let _host = election.host("a").spawn();
+    election.diary.until_started(1);
+    let directory = tempfile::tempdir().unwrap();
+    let secret = directory.path().join("auth");
+    std::fs::write(&secret, "digest:bob:hunter2\n").unwrap();
+    std::fs::set_permissions(&secret, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    std::os::unix::fs::chown(&secret, Some(1000), None).unwrap();
+    let said = ctl(&["status", &election.name, "--auth-file", secret.to_str().unwrap()]);
+    assert!(said.code == 0 && said.output.contains("leads"), "{said:?}");
+    assert!(said.error.contains("holds a secret, and user 1000, who owns it, may read it"), "{said:?}");
+}

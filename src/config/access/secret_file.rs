@@ -22,7 +22,7 @@ pub struct Contents {
     pub notice: Option<String>,
 }
 
-/// Reads the file that `given` names.
+/// Reads the file that `setting` names.
 pub fn read(setting: &Setting) -> Result<Contents, ConfigError> {
     let (file, notice) = open_judged(setting)?;
     let mut text = String::new();
@@ -38,7 +38,7 @@ pub fn judge(setting: &Setting) -> Result<Option<String>, ConfigError> {
     open_judged(setting).map(|(_, notice)| notice)
 }
 
-/// Opens a file that everybody may read.
+/// Opens a file, whoever may read it.
 pub fn open(setting: &Setting) -> Result<File, ConfigError> {
     File::open(&setting.text).map_err(|error| broken(setting, &error))
 }
