@@ -74,7 +74,11 @@ const MEANINGS: [Meaning; 16] = [
     ),
     row("70", "SOFTWARE", "internal: a guard process died, or a bug"),
     row("74", "IOERR", "an answer (--help, --dry-run, man) could not be written to the end: the disk is full, say"),
-    row("75", "TEMPFAIL", "not elected within --wait (or the status given by --conflict-exit-code)"),
+    row(
+        "75",
+        "TEMPFAIL",
+        "not elected within --wait (or the status given by --conflict-exit-code); or elected, but --before-start or --fence-cmd failed, and no time was left to try again",
+    ),
     row("76", "PROTOCOL", "leadership was lost, with --on-loss exit, --slot or --once-per"),
     row(
         "77",
@@ -112,6 +116,7 @@ pub fn status(reason: &ExitReason, choices: Choices) -> u8 {
         ExitReason::StopRequested(Some(ChildStatus::Signaled(signal))) if i32::from(signal) == choices.stop_signal => 0,
         ExitReason::CommandEnded(child) | ExitReason::StopRequested(Some(child)) => status_of_child(child),
         ExitReason::NotElected => choices.not_elected,
+        ExitReason::NotPrepared => Status::TemporaryFailure.code(),
         ExitReason::TimedOut => TIMED_OUT,
         ExitReason::LeadershipLost => Status::Protocol.code(),
         ExitReason::Unreachable => Status::Unavailable.code(),
@@ -148,6 +153,8 @@ pub const fn wants_a_remedy(reason: &ExitReason) -> bool {
         ExitReason::CommandEnded(_)
         | ExitReason::StopRequested(_)
         | ExitReason::NotElected
+        // The failure was logged as an error.
+        | ExitReason::NotPrepared
         | ExitReason::TimedOut
         | ExitReason::TooLate
         | ExitReason::Duplicate
@@ -173,6 +180,9 @@ pub fn sentence(reason: &ExitReason) -> String {
         ExitReason::StopRequested(None) => "we were asked to stop, and no command was running".into(),
         ExitReason::StopRequested(Some(child)) => format!("we were asked to stop; {}", words::ending(child)),
         ExitReason::NotElected => words::reason(Why::WaitOver).into(),
+        ExitReason::NotPrepared => {
+            "this host was elected, but --before-start or --fence-cmd failed, and there was no time left to try again".into()
+        }
         ExitReason::TimedOut => "the command took longer than --timeout".into(),
         ExitReason::TooLate => "not elected within --start-deadline; this run is skipped".into(),
         ExitReason::Duplicate => "another host's run counts for this one; nothing was run".into(),

@@ -118,7 +118,7 @@ pub enum Why {
     Elected,
     /// The previous leader saw its tree empty and freed the record, which ends our wait.
     WaitSpared,
-    /// No renewal was acknowledged for two intervals, or the client reported a disconnect.
+    /// No renewal was acknowledged for half of the lease, or the client reported a disconnect.
     ContactLost,
     /// The same session answered in time.
     ContactRestored,
@@ -224,6 +224,8 @@ pub enum ExitReason {
     /// `None`: no command was running.
     StopRequested(Option<ChildStatus>),
     NotElected,
+    /// This host was elected, but a step or the fence command before the start failed, and the time limit was over while it stood back.
+    NotPrepared,
     /// `--timeout` ended the command.
     TimedOut,
     /// `--start-deadline` was over before the command could start.

@@ -31,6 +31,20 @@ fn a_host_whose_before_start_fails_stands_back_and_says_why() {
     leads_instead(&election, "it exited with status 3", &first);
 }
 
+/// Status 0 would tell cron that the run is somebody else's.
+#[test]
+fn a_run_whose_before_start_fails_is_no_success_though_nobody_was_elected_in_time() {
+    let election = election();
+    let mut host = with_steps(election.host("a"), &election, "a", "exit 3", "true")
+        .option("--wait", "0")
+        .option("--conflict-exit-code", "0")
+        .spawn();
+    host.until_logged("--before-start failed: it exited with status 3");
+    assert_eq!(host.code(), 75, "{}", host.log());
+    host.until_logged("this host was elected, but --before-start or --fence-cmd failed");
+    assert!(election.diary.starts().is_empty());
+}
+
 #[test]
 fn a_before_start_that_hangs_and_forks_is_ended_with_its_tree_and_another_host_leads() {
     let election = election();

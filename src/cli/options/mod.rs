@@ -106,6 +106,8 @@ pub struct Options {
     pub wait: Option<OsString>,
 
     /// Exit status when not elected within --wait
+    ///
+    /// Elected, but --before-start or --fence-cmd failed, and no time left to try again: 75 all the same.
     #[arg(long, value_name = "STATUS", default_value = "75", allow_hyphen_values = true, help_heading = ELECTION)]
     pub conflict_exit_code: Option<OsString>,
 
@@ -245,8 +247,8 @@ pub struct Options {
     /// human or json on standard error, or journald
     ///
     /// journald: straight to systemd's journal, with PRIORITY and ZK_LEADER_TOKEN, _FROM, _TO, _WHY and so on as
-    /// fields: journalctl ZK_LEADER_TOKEN=... finds a term on every host. Without a journal, lines go to standard
-    /// error.
+    /// fields: journalctl ZK_LEADER_TOKEN=... finds a term on every host. Without a journal at the start: status 78; if
+    /// it goes later, lines go to standard error.
     #[arg(long, value_name = "FORMAT", default_value = "human", help_heading = LOG)]
     pub log_format: Option<OsString>,
 
