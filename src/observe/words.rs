@@ -212,7 +212,8 @@ pub fn signal(number: i32) -> String {
     Signal::try_from(number).map_or_else(|_| format!("signal {number}"), |signal| signal.as_str().to_owned())
 }
 
-/// A length of time, exact to the millisecond below a minute and to the second above: `250ms`, `1.875s`, `1m30s`, `2h`.
+/// A length of time, exact to the microsecond below a second, to the millisecond below a minute, and to the second above:
+/// `250ms`, `1.875s`, `1m30s`, `2h`.
 pub fn length(length: Duration) -> String {
     if length < Duration::from_secs(1) {
         return with_fraction(length.as_micros(), "ms");

@@ -123,7 +123,8 @@ do not fit each other, the ensemble or the other contenders, or any mistake in t
 anything is connected, except for what only the ensemble can tell. 126 and 127 are found before that, too;
 should the command or its interpreter turn out to be missing only later, they are the status of the failed start.
 
-A release that cannot be confirmed within 1 s is left to expiry: a warning in the log, the status unchanged.
+A release that cannot be confirmed within 1 s is left to expiry: a warning in the log, the status unchanged. With --vouch, a
+host whose command ended by itself or by --timeout tries until --vouch-limit is over.
 "
 }
 

@@ -53,7 +53,7 @@ pub struct ServiceOptions {
 
     /// Exit statuses that end it for good, like 2,78
     ///
-    /// After one of these we release, and exit with it.
+    /// After one of these we release, and exit with it; the next host in line starts the command.
     ///
     /// A signal counts as 128 and its number, --timeout as 124.
     #[arg(long, value_name = "STATUSES", allow_hyphen_values = true, help_heading = SERVICE)]
@@ -70,7 +70,7 @@ pub struct ServiceOptions {
     /// Longest run; then stop, status 124 [default: for ever]
     ///
     /// It is sent the stop signal, and killed after --stop-timeout; the lease is renewed meanwhile. With --on-exit
-    /// restart, each run has this time, and a longer one counts as a failure.
+    /// restart, each run has this time, and a longer one counts as a failure; with rejoin, the next in line leads.
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, help_heading = TIME)]
     pub timeout: Option<OsString>,
 

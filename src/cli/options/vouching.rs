@@ -6,7 +6,7 @@ use clap::Args;
 
 const VOUCHING: &str = "While ZooKeeper is away";
 
-/// See `config::vouching` for what the values mean.
+/// See `config::lease::vouching` for what the values mean.
 #[derive(Args, Clone, Debug, Default)]
 pub struct VouchOptions {
     /// Run on in an outage of ZooKeeper if the other hosts agree
@@ -22,8 +22,8 @@ pub struct VouchOptions {
     /// Where other hosts ask this one [default: towards ZooKeeper]
     ///
     /// An IP address of this host, such as 10.0.0.7, 10.0.0.7:4711 or [2001:db8::7]:4711, for UDP. Without a port: any
-    /// free one. Without the option: the address that leads to the first server of --connect, and any port. Every host
-    /// must reach it from every other one.
+    /// free one. Without the option: the address that leads to the first server of --connect that gives one of use to
+    /// other hosts, and any port. Every host must reach it from every other one.
     #[arg(long, value_name = "ADDRESS[:PORT]", help_heading = VOUCHING)]
     pub vouch_address: Option<OsString>,
 

@@ -22,7 +22,7 @@ const ACKNOWLEDGED: Labels<1> = [("outcome", "acknowledged")];
 const DENIED: Labels<1> = [("outcome", "denied")];
 const UNANSWERED: Labels<1> = [("outcome", "unanswered")];
 
-const AUXILIARY_OUTCOMES: [&str; 3] = ["succeeded", "failed", "timed-out"];
+const AUXILIARY_OUTCOMES: [&str; 5] = ["succeeded", "failed", "timed-out", "stopped", "guard-gone"];
 
 #[derive(Debug)]
 pub(super) struct Counters {
@@ -77,7 +77,7 @@ impl Counters {
         let ends = "Ends of the command's process tree, by their cause; deadline: the guard ended it before another host \
                     could start its own";
         registry.register("command_ends", ends, counters.ends.clone());
-        let auxiliary = "Runs of hooks, health, eligibility and fence commands, by how they ended";
+        let auxiliary = "Runs of hooks, steps, and health, eligibility and fence commands, by how they ended";
         registry.register("auxiliary_commands", auxiliary, counters.auxiliary.clone());
         let latency = "From the sending of a renewal to the news of its acknowledgement";
         registry.register_with_unit("renewal_latency", latency, Unit::Seconds, counters.renewal_latency.clone());

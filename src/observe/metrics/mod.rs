@@ -230,7 +230,7 @@ mod tests {
         metrics.auxiliary_ended("--hook", "timed-out");
         let now = at(NOW);
         let lines = lines(&metrics, &leading(now, now.lease), now);
-        for (outcome, count) in [("succeeded", 0), ("failed", 0), ("timed-out", 1)] {
+        for (outcome, count) in [("succeeded", 0), ("failed", 0), ("timed-out", 1), ("stopped", 0), ("guard-gone", 0)] {
             assert_has(
                 &lines,
                 &format!("zk_leader_run_auxiliary_commands_total{{command=\"hook\",outcome=\"{outcome}\"}} {count}"),
