@@ -30,7 +30,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use self::orders::following::Standing;
 use self::orders::interrupt::Interrupt;
-use crate::background::room_for_threads;
+use crate::background::{or_never, room_for_threads};
 use crate::cli::ctl::PROGRAM;
 use crate::cli::{EarlyExit, Stream};
 use crate::clock;
@@ -318,12 +318,7 @@ pub async fn ask(asked: &Asked) -> (u8, String) {
 /// If it ends before what it waits for, it says what stands.
 async fn answer(asked: &Asked, interrupt: Option<Interrupt>) -> Result<Answer, CommandError> {
     let standing = Standing::default();
-    let interrupted = async {
-        match interrupt {
-            Some(interrupt) => interrupt.came().await,
-            None => std::future::pending().await,
-        }
-    };
+    let interrupted = or_never(interrupt.map(Interrupt::came));
     let outcome = tokio::select! {
         outcome = answered(asked, &standing) => outcome,
         () = interrupted => {

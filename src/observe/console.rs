@@ -15,7 +15,6 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{getpgrp, tcgetpgrp};
 use rustix::fs::{FileType, fstat};
 use rustix::termios::tcgetwinsize;
-use tracing_subscriber::fmt::MakeWriter;
 
 use super::words::printable;
 
@@ -117,16 +116,8 @@ const AT_ONCE: usize = 4096;
 /// Lines that were not written since the last one that was.
 static LOST: AtomicU64 = AtomicU64::new(0);
 
-/// Makes the writers of log lines; each is given one whole line.
+/// Writes log lines; each is given whole.
 pub struct Stderr;
-
-impl<'a> MakeWriter<'a> for Stderr {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        Self
-    }
-}
 
 impl Write for Stderr {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {

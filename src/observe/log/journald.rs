@@ -6,8 +6,6 @@ use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use tracing_subscriber::fmt::MakeWriter;
-
 use crate::observe::console::Stderr;
 
 const SOCKET: &str = "/run/systemd/journal/socket";
@@ -33,16 +31,8 @@ pub(super) fn entry<'a>(priority: u8, message: &str, fields: impl Iterator<Item 
     entry
 }
 
-/// Creates the writers; each writes one whole entry.
+/// Each entry is given whole.
 pub(super) struct Journal;
-
-impl<'a> MakeWriter<'a> for Journal {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        Self
-    }
-}
 
 impl Write for Journal {
     fn write(&mut self, entry: &[u8]) -> io::Result<usize> {

@@ -31,8 +31,8 @@ use crate::zookeeper::schema::control::moment::moment;
 pub fn start(format: Format, level: LevelFilter, owner: Owner) {
     let lines = Lines { format, coloured: format == Format::Human && colour_is_welcome(), owner, time: time_of_day };
     match format {
-        Format::Human | Format::Json => begin(Stderr, lines, level),
-        Format::Journald => begin(Journal, lines, level),
+        Format::Human | Format::Json => begin(|| Stderr, lines, level),
+        Format::Journald => begin(|| Journal, lines, level),
     }
     std::panic::set_hook(Box::new(|panic| tracing::error!("Internal error: {panic}")));
 }
