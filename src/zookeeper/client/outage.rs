@@ -1,4 +1,4 @@
-//! When to log that no server can be reached: at once, after 10 s, then every minute, and when the reason changes.
+//! When to log that no server can be reached: at once, after 10 s, then every minute, and for each new reason.
 
 use std::time::Duration;
 
@@ -6,12 +6,16 @@ use crate::core::time::Timestamp;
 
 const SECOND_LINE: Duration = Duration::from_secs(10);
 const MINUTE: Duration = Duration::from_secs(60);
+/// Further ones wait for the next line that is due.
+const MOST_REASONS: usize = 16;
 
 /// One outage, from the first attempt that failed. The default: none.
 #[derive(Debug, Default)]
 pub(crate) struct Outage {
     since: Option<Timestamp>,
     reason: String,
+    /// The reasons that were logged. One that comes again is no news, as of servers that fail in several ways in turn.
+    told: Vec<String>,
     lines: u32,
 }
 
@@ -47,8 +51,10 @@ impl Outage {
 
     fn due(&mut self, now: Timestamp, reason: String) -> Option<Due> {
         let since = *self.since.get_or_insert(now);
-        if reason != self.reason {
-            self.reason = reason;
+        let is_new = !self.told.contains(&reason) && self.told.len() < MOST_REASONS;
+        self.reason = reason;
+        if is_new {
+            self.told.push(self.reason.clone());
             self.lines = self.lines.max(1);
             return Some(Due::Reason);
         }
@@ -79,6 +85,10 @@ mod tests {
         assert_eq!(lines, [(0, Due::Reason), (10, still(10)), (60, still(60)), (120, still(120)), (180, still(180))]);
         assert_eq!(told(&mut outage, 191, "no quorum"), Some(Due::Reason), "another reason is told at once");
         assert_eq!(told(&mut outage, 192, "no quorum"), None);
+        assert_eq!(told(&mut outage, 193, "refused"), None, "it is known");
+        assert_eq!(told(&mut outage, 240, "refused"), Some(still(240)));
+        let news = (0..100).filter(|n| told(&mut outage, 241, &n.to_string()).is_some());
+        assert_eq!(news.count(), MOST_REASONS - 2);
     }
 
     #[test]
