@@ -435,6 +435,27 @@ fn a_drain_of_a_host_that_takes_part_nowhere_and_may_lead_is_not_said_to_stop_no
     }
 }
 
+/// Of another election nobody knows whether it leads there.
+#[test]
+fn what_a_drained_host_still_leads_is_named_beside_what_it_may_lead() {
+    let fleet = Fleet::new(1);
+    let (election, crashed) = (&fleet.elections[0], format!("{}/crashed", fleet.root));
+    let _host = fleet.boot("one");
+    fleet.until_led_by("one");
+    fleet.until_members(1);
+    for below in ["lease", "term", "election"] {
+        election.admin.create_all(&format!("{crashed}/{below}"));
+    }
+    election.admin.set(&format!("{crashed}/lease"), "garbage");
+    let said = fleet.ctl(&["drain", "one", "--wait", "--timeout", "4s", "-o", "json"]);
+    let json = said.json();
+    assert_eq!((said.code, &json["state"]), (1, &"leading".into()), "{said:?}");
+    assert_eq!(json["only_candidate_in"], serde_json::json!([election.name]), "{said:?}");
+    let said = fleet.ctl(&["drain", "one", "--wait", "--timeout", "4s"]);
+    let told = format!("it stays leader of {}, which no other host could lead after 4s", election.name);
+    assert!(said.code == 1 && said.output.lines().last().is_some_and(|last| last.contains(&told)), "{said:?}");
+}
+
 /// Its supervisor hangs: it starts the command again as soon as it goes on.
 #[test]
 fn a_drain_that_has_lapsed_is_not_said_to_be_obeyed() {

@@ -154,5 +154,5 @@ fn the_command_asks_for_its_own_lease() {
     let log = host.log();
     assert!(log.contains("\nmissing ") && log.contains(" of the 1h of --at-least\n"), "{log}");
     assert!(log.contains("\"missing_ms\": 359"), "{log}");
-    assert!(log.contains("ours (1) is over") && log.contains("there is no lease here"), "{log}");
+    assert!(log.contains("ours (1) is over") && log.contains("there is no lease file here"), "{log}");
 }

@@ -139,5 +139,8 @@ fn complaint(slot: &SlotView, election: &ElectionView, now: i64) -> Option<Findi
     let age = Duration::from_millis(u64::try_from(now.saturating_sub(written.changed_at)).unwrap_or(0));
     let (age, length) = (words::length(age), words::length(Duration::from_millis(lease.lease_ms)));
     let remedy = "it hangs, was killed, or is cut off from ZooKeeper: see its log";
-    Some(wrong("leader", format!("{holder} has not renewed its lease for {age} of {length}: {remedy}")))
+    Some(wrong(
+        "leader",
+        format!("{holder} has not renewed its lease for {age}, and the lease lasts {length}: {remedy}"),
+    ))
 }

@@ -129,7 +129,7 @@ async fn until_it_leads_none(
             return Ok(Step::Done(Ok(settled(order, &fleet))));
         }
         progress.tell(&report::waits_for(order.host, &fleet));
-        let state = if may_lead { "leading" } else { "unknown" };
+        let state = if may_lead || !fleet.stays.is_empty() { "leading" } else { "unknown" };
         Ok(Step::NotYet(Ok(told(order, &fleet, state, NOT_DONE, &report::unfinished(order, &fleet, limit)))))
     })
     .await?

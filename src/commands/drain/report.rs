@@ -51,10 +51,11 @@ pub(super) fn closed(host: &str, fleet: &Fleet) -> String {
 }
 
 pub(super) fn unfinished(order: &Drained<'_>, fleet: &Fleet, limit: Duration) -> String {
-    let (what, length) = (may_lead(order.host, fleet), words::length(limit));
+    let (what, length) = (waits_for(order.host, fleet), words::length(limit));
     if fleet.led.is_empty() && fleet.unknown.is_empty() {
         let remedy = remedy_for_the_only_one(order);
-        let remedy = if fleet.next.is_empty() { String::new() } else { format!("; {remedy}") };
+        let remedy =
+            if fleet.next.is_empty() && fleet.stays.is_empty() { String::new() } else { format!("; {remedy}") };
         return format!("{what} ({length} have passed){remedy}");
     }
     let forced = order.drain.forced(order.host, order.root);

@@ -293,7 +293,7 @@ fn story(run: &Run) -> String {
         (Some(false), Some(status)) => format!("failed with status {status}"),
         (Some(false), None) => "failed".to_owned(),
     };
-    let end_at = run.ended_ms.map_or_else(String::new, |at| format!(" {}", moment(at)));
+    let end_at = run.ended_ms.map_or_else(String::new, |at| format!(" at {}", moment(at)));
     format!("a run by {} on {}{start}, {end}{end_at}", run.id, run.host)
 }
 
@@ -353,7 +353,7 @@ mod tests {
     fn a_run_is_told_with_its_times_as_all_times_are() {
         let (started_ms, ended_ms) = (Some(1_795_226_400_000), Some(1_795_230_000_999));
         let run = Run { id: "a".into(), host: "h".into(), started_ms, ended_ms, ok: Some(true), ..Run::default() };
-        let said = "a run by a on h, started 2026-11-21 02:00:00 UTC, ended well 2026-11-21 03:00:00 UTC";
+        let said = "a run by a on h, started 2026-11-21 02:00:00 UTC, ended well at 2026-11-21 03:00:00 UTC";
         assert_eq!(story(&run), said);
     }
 }
