@@ -67,9 +67,10 @@ pub fn guard(config: &Config) -> handle::Settings {
     }
 }
 
-/// The identity in the log's lines.
+/// The identity in the log's lines. The releaser speaks for the participant whose supervisor was killed: its own pid is another.
 pub fn log_owner(config: &Config) -> Owner {
-    Owner { election: config.name.clone(), id: config.id.clone() }
+    let orphan = orphaned().and_then(|_| std::env::var("ZK_LEADER_ID").ok());
+    Owner { election: config.name.clone(), id: orphan.unwrap_or_else(|| config.id.clone()) }
 }
 
 fn identity(config: &Config) -> Identity {

@@ -392,7 +392,7 @@ fn report_standstill(due_at: Timestamp) {
             stood_still_ms = words::millis(late),
             why = "supervisor-stood-still",
             "This process stood still (stopped, frozen, or starved of CPU); meanwhile its guard kept the \
-             deadlines of the command; look for what stopped it"
+             deadlines of the command, and the next lines may tell late what it did; look for what stopped it"
         );
     }
 }

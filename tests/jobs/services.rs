@@ -100,6 +100,16 @@ fn a_supervisor_that_is_killed_in_a_back_off_costs_its_successor_no_wait() {
     election.diary.assert_no_overlap();
 }
 
+/// The default id ends with the pid of the supervisor, and the releaser has another.
+#[test]
+fn a_release_for_a_killed_supervisor_is_told_in_its_name() {
+    let election = election();
+    let host = election.host("a").without("--id").spawn();
+    let id = election.diary.until_started(1).id;
+    host.kill();
+    host.until_logged(&format!(" {id}]: warning: The supervisor was killed; its lease was released"));
+}
+
 #[test]
 fn a_service_ends_with_a_success_or_a_status_that_must_not_be_restarted() {
     let election = election();
