@@ -139,14 +139,14 @@ impl Access {
         // A login by Kerberos needs the server's name.
         let spread = if self.kerberos.is_some() { servers.to_owned() } else { spread(servers, pace.connection).await };
         let (mut servers, mut refusal) = (shuffled(&spread), None);
-        let (mut pause, mut paused) = (SHORTEST_PAUSE, Duration::ZERO);
+        // All pauses together are shorter than twice the last one.
+        let (mut pause, longest) = (SHORTEST_PAUSE, LONGEST_PAUSE.min(pace.connection / 2));
         loop {
             let failure = match self.open_at_one_of(&mut servers, pace, session.as_ref(), &mut refusal).await {
                 Err(error) if error != Error::SessionExpired => error,
                 opened_or_over => return opened_or_over,
             };
-            paused += pause;
-            if servers.is_empty() || pause > LONGEST_PAUSE || paused > pace.connection {
+            if servers.is_empty() || pause > longest {
                 return Err(refusal.unwrap_or(failure));
             }
             sleep(pause).await;
@@ -310,7 +310,7 @@ mod tests {
     /// They are asked in a random order.
     #[tokio::test]
     async fn a_server_that_closes_every_connection_keeps_nobody_from_another() {
-        const SESSIONS: usize = 16;
+        const SESSIONS: usize = 64;
         let tests = tokio::task::LocalSet::new();
         tests
             .run_until(Box::pin(async {
