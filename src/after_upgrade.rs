@@ -85,7 +85,7 @@ pub fn take_over(
     });
     log::start(config.log_format, config.log_level, wiring::log_owner(config));
     if let Some(error) = lost {
-        tracing::warn!("The socket for vouching could not be taken over: {error}; another one is opened");
+        wiring::tell_lost_socket(error);
     }
     match taken {
         Ok((document, (guards, lack))) => {

@@ -43,7 +43,7 @@ use crate::zookeeper::election::release_orphaned::Orphaned;
 use crate::zookeeper::schema::member::About;
 use crate::zookeeper::schema::settings::Vouch;
 
-pub use self::network::{Hindrance, network};
+pub use self::network::{Hindrance, network, tell_lost_socket};
 
 /// Once secrets are in our memory, only root may read it: no core dump, and no access to `/proc`, which shows the
 /// variables too (`PR_SET_DUMPABLE(2const)`). Children inherit this until they execute a program, so the command is not

@@ -3,6 +3,7 @@
 mod meanwhile;
 mod search;
 
+use std::fmt::Display;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -60,7 +61,7 @@ pub fn network(
     let opened = match taken_up {
         Some(Ok(socket)) => Ok(socket),
         Some(Err(error)) => {
-            tracing::warn!("The socket for vouching could not be taken over: {error}; another one is opened");
+            tell_lost_socket(error);
             at_once()
         }
         None => at_once(),
@@ -72,6 +73,11 @@ pub fn network(
         }
         Ok(socket) => Ok(Some(Arc::new(socket))),
     }
+}
+
+/// After an upgrade: other hosts ask at the old address until they read the new one.
+pub fn tell_lost_socket(error: impl Display) {
+    tracing::warn!("The socket for vouching could not be taken over: {error}; another one is opened");
 }
 
 fn open(mut meanwhile: Meanwhile<'_>, vouch: Vouch, known: Option<IpAddr>) -> Result<Socket, Hindrance> {
