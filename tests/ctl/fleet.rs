@@ -152,7 +152,10 @@ fn a_job_at_most_once_ends_on_a_drained_host_and_the_drain_waits_for_it() {
     let (root, name) = (&fleet.root, &election.name);
     let forced = format!("zk-leaderctl drain one --root {root} --force --reason kernel");
     let lets_end = format!("it has heard of it and lets the run end in {name} (a job that no other host would repeat)");
-    assert!(said.code == 1 && said.output.ends_with(&format!(" after 4s; {lets_end}; {forced} ends it\n")), "{said:?}");
+    assert!(
+        said.code == 1 && said.output.ends_with(&format!(" (4s have passed); {lets_end}; {forced} ends it\n")),
+        "{said:?}"
+    );
     first.until_logged(&format!("A run at work is let end, as no other host would repeat it; {forced} stops it."));
     assert_eq!(http::status(http::address_of(&first))["drained"]["obeyed"], false);
     assert!(!first.log().contains("-> stopping"), "{}", first.log());
@@ -315,7 +318,7 @@ fn a_host_whose_command_stops_slowly_is_said_to_stop_when_the_time_is_over() {
     let said = fleet.ctl(&["drain", "one", "--force", "--wait", "--timeout", "1s"]);
     let name = &election.name;
     let sentence =
-        format!("one still leads {name} after 1s; it is still stopping its command in {name}, and continues\n");
+        format!("one still leads {name} (1s have passed); it is still stopping its command in {name}, and continues\n");
     assert!(said.code == 1 && said.output.ends_with(&sentence), "{said:?}");
     let said = fleet.about(election, &["disable", "--wait", "--timeout", "1s"]);
     assert!(said.code == 1 && said.output.ends_with("one is still stopping after 1s; it continues\n"), "{said:?}");
@@ -367,7 +370,7 @@ fn while_a_host_waits_for_the_lease_of_another_one_the_command_of_that_one_may_r
 
     let waits = "two is elected, and waits until the lease before its own is over\n";
     let said = fleet.ctl(&["drain", "one", "--wait", "--timeout", "1s"]);
-    let sentence = format!("one still leads {name} after 1s; in {name}, {waits}");
+    let sentence = format!("one still leads {name} (1s have passed); in {name}, {waits}");
     assert!(said.code == 1 && said.output.ends_with(&sentence), "{said:?}");
     assert!(election.diary.somebody_lives() && election.diary.starts().len() == 1);
     let shown = fleet.status(election);
@@ -452,7 +455,7 @@ fn what_a_drained_host_still_leads_is_named_beside_what_it_may_lead() {
     assert_eq!((said.code, &json["state"]), (1, &"leading".into()), "{said:?}");
     assert_eq!(json["only_candidate_in"], serde_json::json!([election.name]), "{said:?}");
     let said = fleet.ctl(&["drain", "one", "--wait", "--timeout", "4s"]);
-    let told = format!("it stays leader of {}, which no other host could lead after 4s", election.name);
+    let told = format!("it stays leader of {}, which no other host could lead (4s have passed)", election.name);
     assert!(said.code == 1 && said.output.lines().last().is_some_and(|last| last.contains(&told)), "{said:?}");
 }
 

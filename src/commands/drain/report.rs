@@ -51,16 +51,12 @@ pub(super) fn closed(host: &str, fleet: &Fleet) -> String {
 }
 
 pub(super) fn unfinished(order: &Drained<'_>, fleet: &Fleet, limit: Duration) -> String {
-    let (what, length) = (waits_for(order.host, fleet), words::length(limit));
-    if fleet.led.is_empty() && fleet.unknown.is_empty() {
-        let remedy = remedy_for_the_only_one(order);
-        let remedy =
-            if fleet.next.is_empty() && fleet.stays.is_empty() { String::new() } else { format!("; {remedy}") };
-        return format!("{what} ({length} have passed){remedy}");
-    }
-    let forced = order.drain.forced(order.host, order.root);
-    let why = why_not_yet(fleet, &forced);
-    format!("{what} after {length}; {why}")
+    let what = format!("{} ({} have passed)", waits_for(order.host, fleet), words::length(limit));
+    let is_led = !fleet.led.is_empty() || !fleet.unknown.is_empty();
+    let why = is_led.then(|| why_not_yet(fleet, &order.drain.forced(order.host, order.root)));
+    let is_alone = !fleet.next.is_empty() || !fleet.stays.is_empty();
+    let remedy = is_alone.then(|| remedy_for_the_only_one(order));
+    [Some(what), why, remedy].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 pub(super) fn remedy_for_the_only_one(order: &Drained<'_>) -> String {
