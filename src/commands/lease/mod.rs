@@ -21,8 +21,8 @@ const MAY_NOT_ACT: u8 = 1;
 pub(super) fn answer(question: &LeaseQuestion, output: Output) -> Result<Answer, CommandError> {
     let denied = |sentence| CommandError { sentence, status: MAY_NOT_ACT, word: "may-not-act" };
     let Some((file, own)) = &question.which else {
-        let missing = "ZK_LEADER_LEASE and ZK_LEADER_TOKEN are not both set: there is no lease file here (in a command of zk-leader-run, its log says why); or \
-             write a FILE";
+        let missing = "there is no lease file here: ZK_LEADER_LEASE and ZK_LEADER_TOKEN are not both set. In a command of \
+                       zk-leader-run, its log says why; elsewhere, name the FILE";
         return Err(denied(missing.to_owned()));
     };
     let read = reading::read(file);
