@@ -9,7 +9,7 @@ use crate::support::{Diary, diary, subject, wait};
 #[test]
 fn the_candidate_and_the_lease_are_kept_and_renewed_until_a_slow_command_is_gone() {
     let election = election();
-    let mut host = election.host("a").witness(&election.diary, &["linger=4000", "status=5"]).spawn();
+    let mut host = election.host("a").witness(&election.diary, &["linger=8000", "status=5"]).spawn();
     let start = election.diary.until_started(1);
     let candidates = election.candidates();
     let version = election.record_version();
@@ -75,7 +75,7 @@ fn background_children_of_a_shell_are_gone_before_we_are() {
 #[test]
 fn a_daemon_left_by_a_command_that_ends_by_itself_is_gone_before_the_release() {
     let election = election();
-    let witness = ["daemonise", "exit-after=300", "status=3"];
+    let witness = ["daemonise", "exit-after=3000", "status=3"];
     let mut first = election.host("a").witness(&election.diary, &witness).spawn();
     election.diary.until_noted("orphan");
     let _next = election.host("b").spawn();

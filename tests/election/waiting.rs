@@ -38,9 +38,9 @@ fn wait_0_runs_the_command_only_if_leadership_is_free_now() {
 #[test]
 fn a_host_that_is_elected_within_its_wait_is_not_stopped_by_it() {
     let election = election();
-    let _host = election.host("a").session_timeout("4s").option("--wait", "500ms").spawn();
+    let _host = election.host("a").session_timeout("20s").option("--wait", "3s").spawn();
     let start = election.diary.until_started(1);
-    wait::pass(secs(1));
+    wait::pass(secs(4));
     assert_eq!(election.diary.until_alive().pid, start.pid);
 }
 
@@ -50,7 +50,7 @@ fn giving_up_while_a_lease_runs_out_leaves_the_record_held() {
     let election = election();
     election.prepare();
     election.admin.set(&election.path("lease"), "unreadable");
-    let mut host = election.host("a").option("--wait", "1s").spawn();
+    let mut host = election.host("a").option("--wait", "5s").spawn();
     assert_eq!(host.code(), 75, "{}", host.log());
     assert_eq!((election.candidates().len(), election.state().as_str()), (0, "held"));
     assert!(election.record()["lease_ms"].as_u64().unwrap() >= 120_000);

@@ -111,7 +111,7 @@ fn without_proc_the_status_says_that_no_restart_helps() {
 fn with_on_exit_rejoin_two_hosts_alternate() {
     let election = election();
     let hosts = ["a", "b"].map(|id| {
-        let witness = ["exit-after=200"];
+        let witness = ["exit-after=1500"];
         let host = election.host(id).session_timeout("4s").option("--on-exit", "rejoin");
         let host = host.witness(&election.diary, &witness).spawn();
         wait::until("it lines up", || !election.admin.children(&election.path("election")).is_empty());
@@ -147,11 +147,10 @@ fn with_on_loss_exit_a_lost_leadership_is_status_76() {
 fn a_requested_stop_is_0_if_the_command_dies_of_the_stop_signal() {
     let election = election();
     let mut host = election.host("a").session_timeout("4s").command(&["sleep", "1000"]).spawn();
-    wait::until("it leads", || {
-        election.admin.find(&election.path("lease")).is_some_and(|(text, _)| text.contains("held"))
-    });
+    host.until_logged("Command started");
     host.signal(Signal::SIGTERM);
     assert_eq!(host.code(), 0, "{}", host.log());
+    host.until_logged("killed by SIGTERM");
 }
 
 #[test]
