@@ -12,6 +12,7 @@ mod at_a_time;
 mod completion;
 mod doctor;
 mod documented;
+mod drain;
 mod failures;
 mod fencing;
 mod fleet;
