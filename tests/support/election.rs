@@ -12,6 +12,9 @@ use super::{Admin, Diary, Proxy, Subject, wait};
 /// safe, but then the kernel kills the guard, and the program ends.
 pub const SESSION_TIMEOUT: &str = "3s";
 
+/// T of a host whose lease shall not run out in its test: a machine that stalls for ten seconds ends no command.
+pub const STEADY: &str = "20s";
+
 /// No command lives longer than this after the last renewal of a host with the usual session timeout.
 pub const LEASE: Duration = wait::secs(3);
 
@@ -45,12 +48,17 @@ impl Election {
         self.host_at(&self.servers, id)
     }
 
-    /// The same, behind a link that can be broken.
+    /// The same, for a test that waits for no lease to run out.
+    pub fn steady_host(&self, id: &str) -> Subject {
+        self.host(id).session_timeout(STEADY)
+    }
+
+    /// A host with the witness as its command, behind a link that can be broken.
     pub fn host_behind(&self, link: &Proxy, id: &str) -> Subject {
         self.host_at(&link.connect_string(), id)
     }
 
-    /// The same, on servers of its choice.
+    /// A host with the witness as its command, on servers of its choice.
     pub fn host_at(&self, servers: &str, id: &str) -> Subject {
         Subject::new(servers, &self.name, id).session_timeout(SESSION_TIMEOUT).witness(&self.diary, &[])
     }
