@@ -114,7 +114,7 @@ impl Election {
 
     /// Creates all znodes, by a run that came and went.
     pub fn prepare(&self) {
-        assert_eq!(self.host("prepares").command(&["true"]).spawn().code(), 0);
+        assert_eq!(self.steady_host("prepares").command(&["true"]).spawn().code(), 0);
     }
 }
 

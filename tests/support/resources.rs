@@ -52,9 +52,10 @@ fn sum(rollup: &str, kind: &str) -> u64 {
 /// Time on a processor of all its threads so far.
 pub fn cpu_time(pid: i32) -> Duration {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
-    let spent = threads.map(|thread| {
-        let schedstat = std::fs::read_to_string(thread.unwrap().path().join("schedstat")).unwrap();
-        schedstat.split_whitespace().next().unwrap().parse::<u64>().unwrap()
+    // One may end meanwhile.
+    let spent = threads.filter_map(|thread| {
+        let schedstat = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
+        schedstat.split_whitespace().next()?.parse::<u64>().ok()
     });
     Duration::from_nanos(spent.sum())
 }

@@ -26,7 +26,7 @@ impl SystemdBox {
         boot.arg(std::env::var_os("BOX_ROOT").unwrap_or_else(|| "/".into()));
         let boot = boot.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect(HELP);
         let systemd = Self { boot, directory };
-        let up = wait::held_within(wait::LIMIT, || systemd.ctl("is-system-running", &[]) == "running");
+        let up = wait::held_within(4 * wait::LIMIT, || systemd.ctl("is-system-running", &[]) == "running");
         assert!(up, "{HELP}");
         systemd
     }

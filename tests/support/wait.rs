@@ -9,8 +9,9 @@ pub const LIMIT: Duration = Duration::from_secs(30);
 /// Long enough for an event on loopback to be noticed, if there is one.
 pub const SETTLED: Duration = Duration::from_millis(500);
 
-/// What must happen within a second, by the contract: the rest is for a machine that is busy with other tests.
-pub const AT_ONCE: Duration = Duration::from_secs(2);
+/// What must happen within a second, by the contract: the rest is for a machine that is busy with other tests. It is less than a
+/// steady host's command would live without its guard's or its supervisor's help.
+pub const AT_ONCE: Duration = Duration::from_secs(8);
 
 const STEP: Duration = Duration::from_millis(5);
 
