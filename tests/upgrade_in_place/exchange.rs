@@ -26,9 +26,9 @@ fn upgrades() -> usize {
 #[test]
 fn a_leader_is_upgraded_again_and_again_and_neither_its_command_nor_zookeeper_notices() {
     let (election, package) = (election(), Package::new());
-    let leader = package.on(election.host("a")).spawn();
+    let leader = package.on(election.steady_host("a")).spawn();
     let start = election.diary.until_started(1);
-    let standby = package.on(election.host("b")).spawn();
+    let standby = package.on(election.steady_host("b")).spawn();
     election.until_candidates(2);
     let (before, of_command) = (znodes(&election), processes(&leader));
     package.upgrade(&leader);
@@ -38,7 +38,7 @@ fn a_leader_is_upgraded_again_and_again_and_neither_its_command_nor_zookeeper_no
         package.upgrade(host);
         election.diary.until_alive();
     }
-    election.until_renewed(3);
+    election.until_renewed(2);
     assert_eq!((znodes(&election), processes(&leader)), (before, of_command));
     assert_eq!(election.diary.starts(), [start]);
     assert_eq!(descriptors(&leader), open, "no descriptor leaks");
@@ -87,7 +87,7 @@ fn millis(line: &str) -> u64 {
 #[test]
 fn a_host_without_an_id_of_its_own_is_upgraded() {
     let (election, package) = (election(), Package::new());
-    let host = package.on(election.host("a").without("--id")).spawn();
+    let host = package.on(election.steady_host("a").without("--id")).spawn();
     let start = election.diary.until_started(1);
     package.upgrade(&host);
     package.upgrade(&host);
@@ -98,7 +98,8 @@ fn a_host_without_an_id_of_its_own_is_upgraded() {
 #[test]
 fn what_is_shown_of_a_phase_and_of_the_starts_goes_on() {
     let (election, package) = (election(), Package::new());
-    let host = package.on(election.host("a").served().option("--on-exit", "restart").option("--restart-delay", "10ms"));
+    let host =
+        package.on(election.steady_host("a").served().option("--on-exit", "restart").option("--restart-delay", "10ms"));
     let host = host.option("--restart", "on-failure").spawn();
     election.diary.until_started(1);
     let at = http::address_of(&host);
@@ -132,7 +133,7 @@ fn last_address_of(host: &Running) -> SocketAddr {
 #[test]
 fn both_hosts_of_the_single_recipe_are_upgraded() {
     let (election, package) = (election(), Package::new());
-    let host = |id| package.on(election.host(id).option("--recipe", "single")).spawn();
+    let host = |id| package.on(election.steady_host(id).option("--recipe", "single")).spawn();
     let leader = host("a");
     let start = election.diary.until_started(1);
     let standby = host("b");
@@ -152,7 +153,7 @@ fn both_hosts_of_the_single_recipe_are_upgraded() {
 #[test]
 fn after_upgrades_a_requested_stop_is_as_before() {
     let (election, package) = (election(), Package::new());
-    let mut leader = package.on(election.host("a")).spawn();
+    let mut leader = package.on(election.steady_host("a")).spawn();
     election.diary.until_started(1);
     for _ in 0..3 {
         package.upgrade(&leader);
@@ -173,7 +174,7 @@ fn several_leaders_are_upgraded_at_once() {
         .map(|(at, id)| {
             let (witness, path) = (example("witness"), election.diary.path());
             let script = format!("exec {} {}.$ZK_LEADER_SLOT", witness.display(), path.display());
-            let host = election.host(id).option("--leaders", "2").command(&["sh", "-c", &script]);
+            let host = election.steady_host(id).option("--leaders", "2").command(&["sh", "-c", &script]);
             let running = package.on(host).spawn();
             election.until_candidates(at + 1);
             running
@@ -214,7 +215,7 @@ fn hooks_and_health_checks_go_on_and_may_change() {
     };
     let read = || std::fs::read_to_string(&notes).unwrap_or_default();
     write("old");
-    let mut leader = package.on(election.host("a").option("--config", config.to_str().unwrap())).spawn();
+    let mut leader = package.on(election.steady_host("a").option("--config", config.to_str().unwrap())).spawn();
     election.diary.until_started(1);
     wait::until("the old hook has run", || read().contains("old hook started"));
     write("new");

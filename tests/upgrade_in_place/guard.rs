@@ -30,7 +30,7 @@ pub fn end_command(host: &Running) {
 }
 
 fn restarting(election: &Election, package: &Package) -> Subject {
-    package.on(election.host("a").option("--on-exit", "restart").option("--restart-delay", "10ms"))
+    package.on(election.steady_host("a").option("--on-exit", "restart").option("--restart-delay", "10ms"))
 }
 
 /// The guard and the sentinel are of the program that is installed, and no other guard is left.
@@ -87,9 +87,9 @@ fn a_command_that_is_started_again_gets_a_guard_of_the_new_program_and_only_that
 #[test]
 fn a_standby_gets_a_guard_of_the_new_program_at_once() {
     let (election, package) = (election(), Package::new());
-    let leader = package.on(election.host("a")).spawn();
+    let leader = package.on(election.steady_host("a")).spawn();
     election.diary.until_started(1);
-    let standby = package.on(election.host("b")).spawn();
+    let standby = package.on(election.steady_host("b")).spawn();
     election.until_candidates(2);
     package.upgrade(&standby);
     has_new_guard(&package, &standby, 0);
@@ -102,7 +102,7 @@ fn a_standby_gets_a_guard_of_the_new_program_at_once() {
 #[test]
 fn the_next_term_gets_a_guard_of_the_new_program_and_hooks_keep_theirs() {
     let (election, package) = (election(), Package::new());
-    let host = election.host("a").option("--on-exit", "rejoin").option("--hook", "true");
+    let host = election.steady_host("a").option("--on-exit", "rejoin").option("--hook", "true");
     let leader = package.on(host).spawn();
     let first = election.diary.until_started(1);
     package.upgrade(&leader);
@@ -119,9 +119,9 @@ fn a_host_whose_hook_has_lost_its_guard_is_upgraded() {
     let (election, package) = (election(), Package::new());
     let marker = election.diary.directory().join("hooks");
     let hook = format!("echo $ZK_LEADER_EVENT >>{}", marker.display());
-    let leader = package.on(election.host("a").option("--on-exit", "restart").option("--hook", &hook)).spawn();
+    let leader = package.on(election.steady_host("a").option("--on-exit", "restart").option("--hook", &hook)).spawn();
     election.diary.until_started(1);
-    sigkill(guards_of(leader.pid())[1]);
+    sigkill(wait::for_some("the hook has a guard", || guards_of(leader.pid()).get(1).copied()));
     leader.until_logged("The guard of --hook died");
     // Its hooks wait from now on.
     end_command(&leader);
@@ -194,7 +194,7 @@ fn a_supervisor_that_is_killed_around_the_replacement_is_followed_without_overla
         let (election, package) = (election(), Package::new());
         let leader = restarting(&election, &package).spawn();
         election.diary.until_started(1);
-        let _standby = package.on(election.host("b")).spawn();
+        let _standby = package.on(election.steady_host("b")).spawn();
         election.until_candidates(2);
         package.upgrade(&leader);
         end_command(&leader);

@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 
 use crate::election;
 use crate::package::{Package, REFUSED, UPGRADED, ask, processes};
+use crate::support::election::STEADY;
 use crate::support::{Election, Running, Subject, wait};
 
 /// Asks, and waits for the refusal with these words.
@@ -40,8 +41,12 @@ pub struct Pipe(std::path::PathBuf, String);
 
 impl Pipe {
     pub fn new(election: &Election) -> Self {
+        Self::with_settings(election, NAMED)
+    }
+
+    pub fn with_settings(election: &Election, settings: &str) -> Self {
+        let settings = settings.replace("<path>", &format!("/zk-leader-run/{}", election.name));
         nix::unistd::mkfifo(&file(election), nix::sys::stat::Mode::S_IRWXU).unwrap();
-        let settings = NAMED.replace("<path>", &format!("/zk-leader-run/{}", election.name));
         Self(file(election), settings)
     }
 
@@ -80,7 +85,13 @@ fn refused_with(before: &str, after: &str, because: &str) {
     assert_eq!(election.diary.starts().len(), 1);
 }
 
-const NAMED: &str = "path = \"<path>\"\nname = \"x\"\nsession-timeout = \"3s\"\n";
+/// No lease runs out here, however long a program is waited for.
+const NAMED: &str = "path = \"<path>\"\nname = \"x\"\nsession-timeout = \"20s\"\n";
+
+/// The same with another T.
+pub fn of_session_timeout(timeout: &str) -> String {
+    NAMED.replace(STEADY, timeout)
+}
 
 #[test]
 fn another_path_is_refused_by_name() {
@@ -89,7 +100,7 @@ fn another_path_is_refused_by_name() {
 
 #[test]
 fn another_lease_is_refused_by_name() {
-    refused_with(NAMED, &format!("{NAMED}lease = \"2800ms\"\n"), "--lease has changed");
+    refused_with(NAMED, &format!("{NAMED}lease = \"19s\"\n"), "--lease has changed");
 }
 
 #[test]
@@ -105,7 +116,7 @@ fn a_setting_that_cannot_work_is_refused_with_its_complaint() {
 /// A leader of the usual kind, and the program that is installed afterwards.
 fn refused_program(change: impl FnOnce(&Package), because: &str) {
     let (election, package) = (election(), Package::new());
-    let host = package.on(election.host("a")).spawn();
+    let host = package.on(election.steady_host("a")).spawn();
     election.diary.until_started(1);
     change(&package);
     refused(&election, &host, because);
@@ -134,7 +145,7 @@ fn while_a_hook_runs_it_is_refused() {
     let (election, package) = (election(), Package::new());
     let [begun, goes_on] = ["begun", "goes-on"].map(|name| election.diary.directory().join(name));
     let hook = format!("touch {}; until test -e {}; do sleep 0.05; done", begun.display(), goes_on.display());
-    let host = package.on(election.host("a").option("--hook", &hook)).spawn();
+    let host = package.on(election.host("a").session_timeout("6s").option("--hook", &hook)).spawn();
     election.diary.until_started(1);
     wait::until("the hook runs", || begun.exists());
     package.install();
@@ -147,7 +158,8 @@ fn while_a_hook_runs_it_is_refused() {
 #[test]
 fn a_program_that_hangs_is_refused_and_killed() {
     let (election, package) = (election(), Package::new());
-    let settings = NAMED.replace("<path>", &format!("/zk-leader-run/{}", election.name));
+    // Renewed meanwhile: the command would be killed after 3.5 s, before that answer is due.
+    let settings = of_session_timeout("6s").replace("<path>", &format!("/zk-leader-run/{}", election.name));
     let host = leader(&election, &package, &settings);
     std::fs::remove_file(file(&election)).unwrap();
     nix::unistd::mkfifo(&file(&election), nix::sys::stat::Mode::S_IRWXU).unwrap();
@@ -161,7 +173,7 @@ fn without_contact_it_is_refused() {
     let election = election();
     let link = crate::link();
     let package = Package::new();
-    let host = package.on(election.host_behind(&link, "a").session_timeout("20s")).spawn();
+    let host = package.on(election.host_behind(&link, "a").session_timeout("10s")).spawn();
     election.diary.until_started(1);
     link.stall();
     host.until_logged("leading -> paused");

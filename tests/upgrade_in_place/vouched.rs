@@ -53,7 +53,7 @@ fn hosts_that_vouch_keep_their_ports_and_their_promises_reach_a_leader_that_was_
     let (election, package) = (crate::election(), Package::new());
     let links = ["a", "b"].map(|_| crate::link());
     let host =
-        |at: usize, id: &str| election.host_behind(&links[at], id).session_timeout("3s").flag("--vouch").served();
+        |at: usize, id: &str| election.host_behind(&links[at], id).session_timeout("6s").flag("--vouch").served();
     let leader = package.on(host(0, "a")).spawn();
     let start = election.diary.until_started(1);
     let standby = package.on(host(1, "b")).spawn();
@@ -78,7 +78,7 @@ fn hosts_that_vouch_keep_their_ports_and_their_promises_reach_a_leader_that_was_
     links.iter().for_each(Proxy::stall);
     leader.until_logged("The command runs on without ZooKeeper, vouched for by b, until ");
     let promised = || status(&leader)["vouching"]["leads"]["on_promises_for_seconds"].as_f64();
-    wait::until("two leases are over", || promised().is_some_and(|seconds| seconds > 6.0));
+    wait::until("a lease is over", || promised().is_some_and(|seconds| seconds > 7.0));
     links.iter().for_each(Proxy::heal);
     leader.until_logged("ZooKeeper is back after ");
     assert_eq!(election.diary.starts(), [start]);
