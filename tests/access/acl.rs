@@ -12,7 +12,7 @@ fn base_of(election: &Election) -> String {
 }
 
 fn host(election: &Election, id: &str) -> Subject {
-    election.host(id).without("--name").option("--path", &base_of(election))
+    election.steady_host(id).without("--name").option("--path", &base_of(election))
 }
 
 /// The paths of a znode and all below it.

@@ -8,6 +8,7 @@ use std::thread;
 use nix::sys::signal::Signal;
 
 use super::tls::{site, text};
+use crate::support::election::STEADY;
 use crate::support::ensemble::Build;
 use crate::support::{Election, Ensemble, Subject};
 
@@ -59,7 +60,8 @@ fn relay(mut from: TcpStream, mut to: TcpStream, all: &Mutex<Vec<u8>>) {
 /// A term from its beginning to its end, as this identity.
 fn lead(election: &Election, servers: &str, identity: &str, prepare: impl FnOnce(Subject) -> Subject) {
     let starts = election.diary.starts().len();
-    let host = prepare(election.host_at(servers, "a")).env("ZK_LEADER_RUN_AUTH", &format!("{identity}:{PASSWORD}"));
+    let host = prepare(election.host_at(servers, "a").session_timeout(STEADY))
+        .env("ZK_LEADER_RUN_AUTH", &format!("{identity}:{PASSWORD}"));
     let mut host = host.spawn();
     election.diary.until_started(starts + 1);
     host.signal(Signal::SIGTERM);

@@ -1,6 +1,7 @@
 //! Status 77: what the server refuses, before and while we lead, and what is said of it.
 
 use super::{election, link, server};
+use crate::support::election::{SESSION_TIMEOUT, STEADY};
 use crate::support::{Admin, Election, Running, Subject, wait};
 
 const HOSTS: (&str, &str) = ("digest:hosts:secret", "hosts:secret");
@@ -14,7 +15,7 @@ fn closed() -> (Election, impl Fn(&str) -> Subject) {
     let host = move |id: &str| {
         let witness = crate::support::subject::example("witness");
         Subject::new(&servers, &name, id)
-            .session_timeout(crate::support::election::SESSION_TIMEOUT)
+            .session_timeout(STEADY)
             .command(&[witness.to_str().unwrap(), diary.to_str().unwrap()])
             .option("--acl", "creator")
             .env("ZK_LEADER_RUN_AUTH", HOSTS.0)
@@ -52,7 +53,7 @@ fn a_chroot_below_one_that_may_not_be_created_is_used_if_it_is_there() {
     election.admin.create(&format!("{closed}/tenant"), "");
     election.admin.set_acl(&closed, "world", "anyone", "r");
     let servers = format!("{}{closed}/tenant", election.servers());
-    assert_eq!(election.host_at(&servers, "a").command(&["true"]).spawn().code(), 0);
+    assert_eq!(election.host_at(&servers, "a").session_timeout(STEADY).command(&["true"]).spawn().code(), 0);
 }
 
 /// To create what exists below a closed znode is refused, too.
@@ -64,7 +65,7 @@ fn a_base_below_a_tenant_of_a_closed_root_is_created() {
     election.admin.create(&format!("{closed}/tenant"), "");
     election.admin.set_acl(&closed, "world", "anyone", "r");
     let base = format!("{closed}/tenant/job");
-    let host = election.host("a").without("--name").option("--path", &base);
+    let host = election.steady_host("a").without("--name").option("--path", &base);
     let mut host = host.command(&["true"]).spawn();
     assert_eq!(host.code(), 0, "{}", host.log());
 }
@@ -84,6 +85,7 @@ fn who_is_not_of_an_election_is_told_so() {
 #[test]
 fn a_leader_whose_rights_are_taken_away_stops_its_command_in_time_and_says_why() {
     let (election, host) = closed();
+    let host = |id| host(id).session_timeout(SESSION_TIMEOUT);
     let mut leader = host("a").spawn();
     election.diary.until_started(1);
     let lease = election.path("lease");
@@ -119,11 +121,11 @@ fn orders_that_may_not_be_read_are_no_secret() {
 #[test]
 fn a_refusal_that_comes_back_after_a_mend_is_told_again() {
     let (election, link) = (election(), link());
-    assert_eq!(election.host("prepares").command(&["true"]).spawn().code(), 0);
+    election.prepare();
     let control = election.path("control");
     election.admin.create(&control, "no orders");
     election.admin.set_acl(&control, "world", "anyone", "wa");
-    let host = election.host_behind(&link, "a").spawn();
+    let host = election.host_behind(&link, "a").session_timeout(STEADY).spawn();
     host.until_logged("The operators' orders cannot be read: we may not read");
     election.admin.set_acl(&control, "world", "anyone", "rwa");
     host.until_logged("The operators' orders could not be read, and are ignored");

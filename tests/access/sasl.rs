@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use zookeeper_client::{Client, SaslOptions};
 
 use super::secs;
+use crate::support::election::STEADY;
 use crate::support::ensemble::Build;
 use crate::support::pki::Authority;
 use crate::support::ports::Port;
@@ -127,7 +128,7 @@ fn owner(election: &Election) -> i64 {
 /// Renewed by whoever leads, from now on.
 #[track_caller]
 fn until_renewed(election: &Election) {
-    election.until_renewed(2);
+    election.until_renewed(1);
 }
 
 #[test]
@@ -135,7 +136,7 @@ fn a_leader_that_was_cut_off_logs_in_again_and_keeps_its_session_and_its_command
     let bank = bank();
     let election = bank.election();
     let link = Proxy::to(bank.ensemble.server(0).address());
-    let host = election.host_behind(&link, "a").env("ZK_LEADER_RUN_AUTH", BOTH).session_timeout("10s").spawn();
+    let host = election.host_behind(&link, "a").env("ZK_LEADER_RUN_AUTH", BOTH).session_timeout(STEADY).spawn();
     let start = election.diary.until_started(1);
     let (session, places) = (owner(&election), election.candidates());
     for cut in 1..=4 {
@@ -160,7 +161,7 @@ fn a_leader_that_was_cut_off_logs_in_again_and_keeps_its_session_and_its_command
 fn over_tls_too_a_server_that_was_restarted_costs_a_login_and_not_the_session() {
     let bank = Bank::new();
     let election = bank.election();
-    let host = bank.host(&election, "a").session_timeout("20s").spawn();
+    let host = bank.host(&election, "a").session_timeout("60s").spawn();
     election.diary.until_started(1);
     let session = owner(&election);
     bank.ensemble.server(0).restart();
@@ -174,7 +175,8 @@ fn behind_one_name_a_silent_server_does_not_hide_the_others_from_who_logs_in() {
     let bank = bank();
     let election = bank.election();
     let (servers, wrapper) = addresses::two_silent_and("ensemble", bank.ensemble.server(0).address(), &election);
-    let subject = election.host_at(&servers, "a").env("ZK_LEADER_RUN_AUTH", USER).command(&["true"]);
+    let subject =
+        election.host_at(&servers, "a").env("ZK_LEADER_RUN_AUTH", USER).session_timeout("6s").command(&["true"]);
     let mut host = subject.spawn_inside(wrapper);
     assert_eq!(host.code(), 0, "{}", host.log());
 }
@@ -188,7 +190,7 @@ fn a_session_with_a_login_moves_to_another_server() {
     let links = [0, 1].map(|index| Proxy::to(ensemble.server(index).address()));
     links[1].cut();
     let both = links.each_ref().map(Proxy::connect_string).join(",");
-    let host = election.host_at(&both, "a").env("ZK_LEADER_RUN_AUTH", USER).session_timeout("10s").spawn();
+    let host = election.host_at(&both, "a").env("ZK_LEADER_RUN_AUTH", USER).session_timeout(STEADY).spawn();
     election.diary.until_started(1);
     let session = owner(&election);
     for (cut, from) in [0, 1, 0].into_iter().enumerate() {
@@ -207,9 +209,9 @@ fn a_waiter_that_was_cut_off_while_its_predecessor_went_away_is_woken_after_its_
     for meanwhile in [true, false] {
         let election = bank.election();
         let link = Proxy::to(bank.ensemble.server(0).address());
-        let mut first = bank.host(&election, "a").session_timeout("10s").spawn();
+        let mut first = bank.host(&election, "a").session_timeout(STEADY).spawn();
         election.diary.until_started(1);
-        let second = election.host_behind(&link, "b").env("ZK_LEADER_RUN_AUTH", USER).session_timeout("10s").spawn();
+        let second = election.host_behind(&link, "b").env("ZK_LEADER_RUN_AUTH", USER).session_timeout(STEADY).spawn();
         election.until_candidates(2);
         let places = election.candidates();
         link.cut();
@@ -233,7 +235,7 @@ fn a_leader_that_has_logged_in_again_is_still_asked_to_yield() {
     let bank = bank();
     let election = bank.election();
     let link = Proxy::to(bank.ensemble.server(0).address());
-    let host = election.host_behind(&link, "a").env("ZK_LEADER_RUN_AUTH", USER).session_timeout("10s");
+    let host = election.host_behind(&link, "a").env("ZK_LEADER_RUN_AUTH", USER).session_timeout(STEADY);
     let host = host.option("--recipe", "curator-lock").spawn();
     election.diary.until_started(1);
     link.reset();
@@ -298,7 +300,7 @@ fn an_unknown_user_gets_in_with_the_last_ones_password_before_3_9_3() {
     };
     assert!(!login("sasl:mallory:hunter2"), "nobody has logged in before");
     assert!(login("sasl:bob:hunter2"));
-    let version = ensemble.server(0).ask("srvr").unwrap();
+    let version = wait::for_some("the server answers", || ensemble.server(0).ask("srvr"));
     let is_mended = version.starts_with("Zookeeper version: 3.9.");
     assert_eq!(login("sasl:mallory:hunter2"), !is_mended, "{version}");
     assert!(!login("sasl:mallory:guess") && !login("sasl:admin:hunter2"), "a known name has its own password");

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use zookeeper_client::Client;
 
 use super::secs;
+use crate::support::election::STEADY;
 use crate::support::ensemble::Build;
 use crate::support::subject::{children_of, copy_program, is_alive};
 use crate::support::{Admin, Election, Ensemble, Proxy, Subject, wait};
@@ -93,14 +94,14 @@ fn with_an_identity_an_election_works_and_fails_over_at_a_server_that_demands_on
 fn with_identities_a_lost_connection_is_restored_and_the_session_kept() {
     let election = election();
     let link = Proxy::to(strict().server(0).address());
-    let host = election.host_behind(&link, "a").session_timeout("10s");
+    let host = election.host_behind(&link, "a").session_timeout(STEADY);
     let host = host.env("ZK_LEADER_RUN_AUTH", "digest:bob:hunter2\ndigest:carl:other").spawn();
     election.diary.until_started(1);
     let session = election.admin.stat(&election.first()).unwrap().ephemeral_owner;
     for cut in 1..=3 {
         link.reset();
         host.until_logged_times("paused -> leading", cut);
-        election.until_renewed(2);
+        election.until_renewed(1);
         assert_eq!(election.admin.stat(&election.first()).unwrap().ephemeral_owner, session, "{}", host.log());
     }
     assert_eq!(election.diary.starts().len(), 1, "{}", host.log());
@@ -127,7 +128,7 @@ fn an_identity_comes_from_a_variable_or_a_systemd_credential_too() {
         ("ZK_LEADER_RUN_AUTH_FILE", secret.path()),
         ("CREDENTIALS_DIRECTORY", directory),
     ] {
-        let mut host = election.host("a").env(name, value).command(&["true"]).spawn();
+        let mut host = election.steady_host("a").env(name, value).command(&["true"]).spawn();
         assert_eq!(host.code(), 0, "{name}: {}", host.log());
         let said = ctl(&["list"], &[(name, value)]);
         assert!(said.status.success(), "{name}: {said:?}");
@@ -139,7 +140,7 @@ fn a_secret_that_others_may_read_is_refused_before_anything_is_connected() {
     let (election, secret) = (election(), Secret::of(IDENTITY));
     for (mode, code) in [(0o644, 78), (0o602, 78), (0o440, 0), (0o400, 0)] {
         secret.open_to(mode);
-        let mut host = election.host("a").option("--auth-file", secret.path()).command(&["true"]).spawn();
+        let mut host = election.steady_host("a").option("--auth-file", secret.path()).command(&["true"]).spawn();
         assert_eq!(host.code(), code, "{mode:o}: {}", host.log());
         if code != 0 {
             assert!(host.log().contains("everybody can read or write; chmod o-rw"), "{}", host.log());
@@ -158,7 +159,7 @@ fn a_secret_is_seen_nowhere() {
         let host = host.option("--log-level", "trace").env("ZK_LEADER_RUN_AUTH", IDENTITY);
         host.option("--auth-file", secret.path())
     };
-    let host = with(election.host("a").command(&["sh", "-c", "env; sleep 1000"])).spawn();
+    let host = with(election.steady_host("a").command(&["sh", "-c", "env; sleep 1000"])).spawn();
     wait::until("the command runs", || host.output().contains("ZK_LEADER_TOKEN"));
     for pid in [host.pid(), host.guard_pid()] {
         let typed = fs::read(format!("/proc/{pid}/cmdline")).unwrap();
@@ -200,7 +201,11 @@ fn whoever_holds_a_secret_cannot_be_dumped_and_the_command_can() {
     let (election, servers) = (election(), super::server().connect_string());
     for containment in ["subreaper", "pid-namespace"] {
         for identity in ["", IDENTITY] {
-            let host = election.host_at(&servers, "a").command(&["sh", "-c", "ulimit -c; exec sleep 1000"]);
+            let host = election.host_at(&servers, "a").session_timeout(STEADY).command(&[
+                "sh",
+                "-c",
+                "ulimit -c; exec sleep 1000",
+            ]);
             let host =
                 host.option("--contain", containment).option("--name", &format!("{containment}{}", identity.len()));
             let wanted = host.to_process();

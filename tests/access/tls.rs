@@ -11,6 +11,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::secs;
+use crate::support::election::STEADY;
 use crate::support::ensemble::Build;
 use crate::support::pki::{Authority, Issued};
 use crate::support::ports::Port;
@@ -50,7 +51,7 @@ impl Site {
     }
 
     pub fn host(&self, election: &Election, id: &str) -> Subject {
-        self.trusting(election.host_at(&self.localhost(), id))
+        self.trusting(election.host_at(&self.localhost(), id).session_timeout(STEADY))
             .option("--tls-cert", text(&self.ours.certificate))
             .option("--tls-key", text(&self.ours.key))
     }

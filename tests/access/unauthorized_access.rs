@@ -22,7 +22,7 @@ struct Closed {
 fn closed(acl: &str) -> Closed {
     let servers = server().connect_string();
     let election = Election::seen_by(Admin::known_as(&servers, HOSTS.1), &servers);
-    let contender = |id| election.host(id).option("--acl", acl).env("ZK_LEADER_RUN_AUTH", HOSTS.0);
+    let contender = |id| election.steady_host(id).option("--acl", acl).env("ZK_LEADER_RUN_AUTH", HOSTS.0);
     assert_eq!(contender("prepares").command(&["true"]).spawn().code(), 0);
     // Orders that were given and taken back.
     assert_eq!(ctl(&["disable", &election.name, "--reason", "a test"], HOSTS.0), Some(0));
@@ -159,7 +159,7 @@ fn in_an_open_election_every_attempt_succeeds_but_those_that_the_content_forbids
             let servers = &servers;
             scope.spawn(move || {
                 let election = Election::on(servers);
-                let _leader = election.host("a").spawn();
+                let _leader = election.steady_host("a").spawn();
                 election.diary.until_started(1);
                 wait::until("a member is there", || election.admin.exists(&election.path("members/a")));
                 election.admin.create(&election.path("members/b"), "{}");

@@ -7,6 +7,7 @@ use super::credential_rotation::{Worn, until_expired};
 use super::package::Package;
 use super::sasl::{Users, election_on};
 use super::{election, secs};
+use crate::support::election::STEADY;
 use crate::support::{Election, Running, wait};
 
 /// What must outlast an upgrade.
@@ -32,7 +33,7 @@ fn a_certificate_that_was_renewed_counts_after_an_upgrade() {
     let election = worn.renewal.site.election();
     let late = worn.renewal.site.authority.issue_for("late", "DNS:client", secs(30));
     worn.publish(&late);
-    let leader = package.on(worn.host(&election, "a").session_timeout("12s")).spawn();
+    let leader = package.on(worn.host(&election, "a").session_timeout(STEADY)).spawn();
     election.diary.until_started(1);
     is_upgraded(&election, &package, &leader);
     until_expired(&late);
@@ -54,7 +55,7 @@ fn a_login_by_sasl_is_repeated_after_an_upgrade_with_the_password_that_the_file_
     let election = election_on(&ensemble);
     let package = Package::new();
     write(&secret, "sasl:bob:hunter2");
-    let mut leader = package.on(election.host("a").option("--auth-file", secret.to_str().unwrap())).spawn();
+    let mut leader = package.on(election.steady_host("a").option("--auth-file", secret.to_str().unwrap())).spawn();
     election.diary.until_started(1);
     is_upgraded(&election, &package, &leader);
     write(&secret, "sasl:admin:admin");
@@ -70,7 +71,7 @@ fn a_login_by_sasl_is_repeated_after_an_upgrade_with_the_password_that_the_file_
 #[test]
 fn a_password_in_a_variable_counts_after_an_upgrade() {
     let (election, package) = (election(), Package::new());
-    let leader = package.on(election.host("a").env("ZK_LEADER_RUN_AUTH", "digest:bob:hunter2")).spawn();
+    let leader = package.on(election.steady_host("a").env("ZK_LEADER_RUN_AUTH", "digest:bob:hunter2")).spawn();
     election.diary.until_started(1);
     for _ in 0..2 {
         is_upgraded(&election, &package, &leader);
