@@ -53,7 +53,7 @@ fn garbage() -> impl Strategy<Value = Vec<u8>> {
 fn garbage_between_orders_and_reports_changes_nothing() {
     assert_ne!(ORDER_SIZE, REPORT_SIZE);
     let election = election();
-    let mut host = election.host("a").spawn();
+    let mut host = election.steady_host("a").spawn();
     election.diary.until_started(1);
     // The copy of the supervisor's end writes to the guard, and the other way round.
     for wire in [wire_of(host.pid()), wire_of(host.guard_pid())] {

@@ -27,7 +27,7 @@ impl Scene {
         let link = Proxy::to(server().server(0).address());
         let leader = election.host_behind(&link, "a").spawn();
         election.diary.until_started(1);
-        let standby = election.host("b").spawn();
+        let standby = election.steady_host("b").spawn();
         election.until_candidates(2);
         Self { election, link, leader, standby }
     }

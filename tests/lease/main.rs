@@ -23,14 +23,15 @@ use nix::unistd::Pid;
 use readers::{Reader, ctl, now};
 use support::{Proxy, Running, standalone, wait};
 
-/// Two renewal intervals of a lease of 3 s: a renewal that was under way has come by then.
-const SETTLED: Duration = Duration::from_millis(750);
+/// T, and two renewal intervals: a renewal that was under way has come by then.
+const T: &str = "6s";
+const SETTLED: Duration = Duration::from_millis(1500);
 
 /// A leader behind a link, and the path that its command found.
 fn leader(link: &Proxy) -> (Running, PathBuf) {
     let election = standalone::election();
     let command = ["sh", "-c", "trap '' TERM; echo \"$ZK_LEADER_LEASE\"; while :; do sleep 1000 & wait; done"];
-    let host = election.host_behind(link, "a").command(&command).spawn();
+    let host = election.host_behind(link, "a").session_timeout(T).command(&command).spawn();
     let path =
         wait::for_some("the command says where its lease is", || host.output().lines().next().map(PathBuf::from));
     (host, path)
@@ -142,7 +143,7 @@ fn the_command_asks_for_its_own_lease() {
          $ctl lease --at-least 1h --json >&2; ZK_LEADER_TOKEN=1 $ctl lease; echo $?; env -u ZK_LEADER_LEASE $ctl lease; echo $?",
         env!("CARGO_BIN_EXE_zk-leaderctl")
     );
-    let mut host = election.host("a").command(&["sh", "-c", &asks]).spawn();
+    let mut host = election.host("a").session_timeout("10s").command(&["sh", "-c", &asks]).spawn();
     assert_eq!(host.code(), 0);
     let output = host.output();
     let lines: Vec<_> = output.lines().collect();

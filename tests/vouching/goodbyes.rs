@@ -64,8 +64,8 @@ async fn what_is_lost_is_said_again() {
         assert_eq!(between.receives().await, (heard.clone(), from));
         between.passes_on(&heard, member.direct.address()).await;
     };
-    // Three times in six seconds: two between them are long for a busy machine.
-    timeout(LIMIT, async { tokio::join!(member.direct.leave(Duration::from_secs(6)), lossy) }).await.expect("it ends");
+    // Three times in ten seconds: a third of them is long for a busy machine.
+    timeout(LIMIT, async { tokio::join!(member.direct.leave(Duration::from_secs(10)), lossy) }).await.expect("it ends");
     timeout(LIMIT, member.direct.leave(ENDLESS)).await.expect("it is confirmed");
     assert_eq!(leader.hears().await, Word::Left { instance: MEMBER });
     leader.heard_nothing();

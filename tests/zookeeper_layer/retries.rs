@@ -51,7 +51,7 @@ async fn a_member_that_was_deleted_is_written_again() {
     until("its member is there again", || admin.exists(&member)).await;
 }
 
-/// T is asked for as 20 s and granted as 4 s. A server that says nothing is waited for a fifth of what was granted.
+/// T is asked for as 60 s and granted as 4 s. A server that says nothing is waited for a fifth of what was granted.
 #[tokio::test]
 async fn a_silent_server_costs_a_fifth_of_the_session_timeout_that_was_granted() {
     let build = Build { config: "maxSessionTimeout=4000\n".to_owned(), ..Build::default() };
@@ -59,7 +59,7 @@ async fn a_silent_server_costs_a_fifth_of_the_session_timeout_that_was_granted()
     let proxy = Proxy::to(ensemble.server(0).address());
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut asked = settings(&format!("{},{}", silent.local_addr().unwrap(), proxy.connect_string()), 1);
-    asked.session_timeout = Duration::from_secs(20);
+    asked.session_timeout = Duration::from_secs(60);
     let (mut host, _) = Host::entered(asked).await;
     // The servers are tried in random order.
     for _ in 0..8 {
@@ -67,7 +67,7 @@ async fn a_silent_server_costs_a_fifth_of_the_session_timeout_that_was_granted()
         proxy.reset();
         host.wait_for(Event::ContactLost { session: ONE }).await;
         host.wait_for(Event::ContactRestored { session: ONE }).await;
-        assert!(began.elapsed() < Duration::from_secs(3), "contact was lost for {:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_secs(9), "contact was lost for {:?}", began.elapsed());
     }
 }
 
@@ -88,7 +88,7 @@ async fn a_session_in_which_nothing_is_answered_is_let_go_though_it_can_be_resum
             Event::ContactRestored { .. } => host.election.look(FIRST),
             _ => {}
         }
-        assert!(began.elapsed() < Duration::from_secs(20), "the session is still kept");
+        assert!(began.elapsed() < wait::LIMIT, "the session is still kept");
     }
 }
 

@@ -281,7 +281,7 @@ async fn an_end_that_comes_in_another_term_is_not_written_down() {
 async fn a_run_that_began_within_half_a_period_before_a_call_joined_makes_it_a_duplicate() {
     let chroot = Chroot::new();
     let (servers, admin) = (chroot.connect_string(), Admin::to(&chroot.connect_string()));
-    let once = every(Duration::from_secs(4));
+    let once = every(Duration::from_secs(8));
     // It joins now, and waits behind the first.
     let (mut first, _, conditions) = Host::leading(of(&servers, 1, &once)).await;
     let (mut second, _) = Host::entered(of(&servers, 2, &once)).await;
@@ -295,7 +295,7 @@ async fn a_run_that_began_within_half_a_period_before_a_call_joined_makes_it_a_d
         admin.create(&path, "");
         let now = admin.stat(&path).unwrap().mtime;
         admin.delete(&path);
-        now > started + 2_500
+        now > started + 4_500
     });
     let view = second.look(FIRST).await.unwrap();
     let (conditions, _) = second.take_over(&view, 1).await.unwrap();

@@ -61,7 +61,7 @@ async fn a_session_that_ended_answers_everything_with_unknown() {
     let chroot = Chroot::new();
     let proxy = link();
     let mut short = settings(&chroot.behind(&proxy), 1);
-    short.session_timeout = Duration::from_secs(2);
+    short.session_timeout = Duration::from_secs(4);
     let (mut host, _, conditions) = Host::leading(short).await;
     proxy.stall();
     host.election.renew(FIRST, conditions, host.entry(1));

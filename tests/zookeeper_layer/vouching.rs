@@ -384,7 +384,7 @@ async fn a_record_is_renewed_by_a_later_session_and_names_its_new_candidate() {
     let admin = Admin::to(&servers);
     let proxy = link();
     let mut short = vouching(&chroot.behind(&proxy), 1);
-    short.session_timeout = Duration::from_secs(2);
+    short.session_timeout = Duration::from_secs(4);
     let (mut leader, conditions) = leading(short, roster([2])).await;
     let (_next, _) = Host::entered(vouching(&servers, 2)).await;
     let first = admin.children(ELECTION);
