@@ -9,7 +9,7 @@ use crate::support::{Subject, subject, wait};
 #[test]
 fn one_host_runs_the_command_and_the_others_wait() {
     let election = election();
-    let hosts: Vec<_> = ["a", "b", "c"].map(|id| election.host(id).session_timeout("4s").spawn()).into();
+    let hosts: Vec<_> = ["a", "b", "c"].map(|id| election.steady_host(id).spawn()).into();
     election.until_candidates(3);
     election.diary.until_started(1);
     wait::pass(secs(1));
@@ -23,7 +23,7 @@ fn hosts_take_turns_in_the_order_in_which_they_came() {
     let election = election();
     let mut hosts = Vec::new();
     for (count, id) in ["a", "b", "c", "d"].into_iter().enumerate() {
-        hosts.push(election.host(id).session_timeout("4s").spawn());
+        hosts.push(election.steady_host(id).spawn());
         election.until_candidates(count + 1);
     }
     for (turn, mut host) in hosts.into_iter().enumerate() {
@@ -42,7 +42,7 @@ fn the_fencing_token_grows_from_term_to_term_and_is_the_mzxid_of_the_term() {
     let election = election();
     let mut last = 0;
     for turn in 1..=4 {
-        let mut host = election.host("a").session_timeout("4s").spawn();
+        let mut host = election.host("a").session_timeout("8s").spawn();
         let start = election.diary.until_started(turn);
         let term = election.term();
         assert_eq!(start.token, term.mzxid);
@@ -58,7 +58,7 @@ fn the_fencing_token_grows_from_term_to_term_and_is_the_mzxid_of_the_term() {
 #[test]
 fn the_lease_record_says_who_holds_it_on_which_terms_and_then_that_it_is_free() {
     let election = election();
-    let mut host = election.host("the-holder").session_timeout("4s").spawn();
+    let mut host = election.steady_host("the-holder").spawn();
     let start = election.diary.until_started(1);
     // A take-over does not know its own token yet.
     wait::until("the first renewal says the token", || election.record()["token"] == start.token);
@@ -68,7 +68,7 @@ fn the_lease_record_says_who_holds_it_on_which_terms_and_then_that_it_is_free() 
     let hostname = nix::unistd::gethostname().unwrap().into_string().unwrap();
     assert_eq!(record["holder"]["host"], hostname);
     assert!(!record["holder"]["nonce"].as_str().unwrap().is_empty());
-    assert_eq!(record["lease_ms"], 4000);
+    assert_eq!(record["lease_ms"], 20_000);
     assert_eq!((&record["guarantee"], &record["recipe"]), (&"at-most-one".into(), &"sequential".into()));
     assert_eq!(record["leaders"], 1);
     host.signal(Signal::SIGTERM);
@@ -79,7 +79,7 @@ fn the_lease_record_says_who_holds_it_on_which_terms_and_then_that_it_is_free() 
 #[test]
 fn the_command_is_told_about_its_term() {
     let election = election();
-    let mut first = election.host("a").session_timeout("4s").spawn();
+    let mut first = election.steady_host("a").spawn();
     let term = election.diary.until_started(1);
     let candidate = election.candidates().pop().unwrap();
     let owner = election.admin.stat(&election.first()).unwrap().ephemeral_owner;
@@ -88,7 +88,7 @@ fn the_command_is_told_about_its_term() {
     assert_eq!((&term.told[2], session), (&candidate, u64::from_ne_bytes(owner.to_ne_bytes())));
     let script = "test \"$ZK_LEADER_PATH\" = \"$0\" && echo $ZK_LEADER_TERM $ZK_LEADER_TAKEOVER";
     let base = format!("/zk-leader-run/{}", election.name);
-    let mut second = election.host("b").session_timeout("4s").command(&["sh", "-c", script, &base]).spawn();
+    let mut second = election.steady_host("b").command(&["sh", "-c", script, &base]).spawn();
     election.until_candidates(2);
     first.signal(Signal::SIGTERM);
     assert_eq!(second.code(), 0);
@@ -99,7 +99,7 @@ fn the_command_is_told_about_its_term() {
 #[test]
 fn a_candidate_has_the_name_and_the_data_of_curators_leader_latch() {
     let election = election();
-    let _host = election.host("some-id").session_timeout("4s").spawn();
+    let _host = election.steady_host("some-id").spawn();
     election.diary.until_started(1);
     let name = election.candidates().pop().unwrap();
     let middle = name.strip_prefix("_c_").unwrap();
@@ -117,10 +117,10 @@ fn foreign_children_of_the_election_are_ignored_and_none_is_created() {
     for foreign in ["foo", "n_x", "config", "_c_without-a-number-latch-", "größe-0000000000"] {
         election.admin.create(&election.path(&format!("election/{foreign}")), "");
     }
-    let mut first = election.host("a").session_timeout("4s").spawn();
+    let mut first = election.steady_host("a").spawn();
     election.diary.until_started(1);
     election.until_candidates(6);
-    let _second = election.host("b").session_timeout("4s").spawn();
+    let _second = election.steady_host("b").spawn();
     election.until_candidates(7);
     first.signal(Signal::SIGTERM);
     assert_eq!(first.code(), 0);
@@ -135,7 +135,7 @@ fn foreign_children_of_the_election_are_ignored_and_none_is_created() {
 #[test]
 fn a_host_loses_and_wins_ten_times_in_one_process() {
     let election = election();
-    let host = election.host("a").session_timeout("4s").spawn();
+    let host = election.steady_host("a").spawn();
     for term in 1..=10 {
         election.diary.until_started(term);
         election.admin.delete(&election.first());
@@ -151,10 +151,10 @@ fn a_host_loses_and_wins_ten_times_in_one_process() {
 fn an_inner_run_tells_its_command_of_the_inner_term() {
     let (outer, inner) = (election(), election());
     let script = "echo $ZK_LEADER_ID $ZK_LEADER_TOKEN $ZK_LEADER_PATH; kill -TERM $$";
-    let nested = inner.host("inner").session_timeout("4s").command(&["sh", "-c", script]).to_process();
+    let nested = inner.steady_host("inner").command(&["sh", "-c", script]).to_process();
     let words: Vec<_> = std::iter::once(nested.get_program()).chain(nested.get_args()).collect();
     let words: Vec<_> = words.into_iter().map(|word| word.to_str().unwrap()).collect();
-    let mut run = outer.host("outer").session_timeout("4s").command(&words).spawn();
+    let mut run = outer.steady_host("outer").command(&words).spawn();
     assert_eq!(run.code(), 128 + 15, "the inner command's death by a signal passes through both: {}", run.log());
     let token = inner.term().mzxid;
     assert_ne!(token, outer.term().mzxid);
@@ -165,7 +165,7 @@ fn an_inner_run_tells_its_command_of_the_inner_term() {
 #[test]
 fn elections_of_different_names_know_nothing_of_each_other() {
     let (one, other) = (election(), election());
-    let hosts = [one.host("a"), other.host("a")].map(|host| host.session_timeout("4s").spawn());
+    let hosts = [one.steady_host("a"), other.steady_host("a")].map(Subject::spawn);
     one.diary.until_started(1);
     other.diary.until_started(1);
     drop(hosts);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use nix::sys::signal::Signal;
 
-use super::{election, link, secs};
+use super::{election, link, millis, secs};
 use crate::support::diary::{self, Diary};
 use crate::support::subject::example;
 use crate::support::traffic::Request;
@@ -31,7 +31,7 @@ impl Crowd {
     }
 
     fn spawn(&self, id: &str) -> Running {
-        self.host(self.election.host(id).session_timeout("4s"), "").spawn()
+        self.host(self.election.steady_host(id), "").spawn()
     }
 
     /// One after the other, so that their order in line is theirs.
@@ -100,7 +100,7 @@ fn of_ten_hosts_three_lead_whatever_happens_to_them() {
     for leaver in [0, 2] {
         hosts[leaver].signal(Signal::SIGTERM);
     }
-    wait::until("the next two lead", || crowd.terms() == 6);
+    wait::until("the next two lead", || crowd.terms() >= 6);
     assert_eq!([hosts[0].code(), hosts[2].code()], [0, 0]);
     assert_eq!(crowd.ids().iter().collect::<BTreeSet<_>>(), ["3", "4", "5"].map(String::from).iter().collect());
 
@@ -108,9 +108,9 @@ fn of_ten_hosts_three_lead_whatever_happens_to_them() {
     hosts[7].signal(Signal::SIGTERM);
     assert_eq!(hosts[7].code(), 0);
     let slot = crowd.slot_of(4);
-    let name = crowd.slots[slot].last_start().told[2].clone();
+    let (name, count) = (crowd.slots[slot].last_start().told[2].clone(), starts(slot));
     crowd.election.admin.delete(&crowd.election.path(&format!("election/{name}")));
-    assert_eq!(crowd.slots[slot].until_started(starts(slot) + 1).id, "6");
+    assert_eq!(crowd.slots[slot].until_started(count + 1).id, "6");
     for (leaver, follower) in [(3, "8"), (5, "9"), (6, "4")] {
         let slot = crowd.slot_of(leaver);
         let count = starts(slot);
@@ -125,7 +125,7 @@ fn of_ten_hosts_three_lead_whatever_happens_to_them() {
 #[test]
 fn who_wants_another_number_of_leaders_is_refused_and_told_both() {
     let refused = |election: &Election, number: &str| {
-        let mut host = election.host("x").option("--leaders", number).option("--log-level", "error").spawn();
+        let mut host = election.steady_host("x").option("--leaders", number).option("--log-level", "error").spawn();
         assert_eq!(host.code(), 78, "{}", host.log());
         host.log()
     };
@@ -152,7 +152,7 @@ fn who_has_lost_the_number_of_leaders_finds_it_again() {
     let mut host = crowd.spawn("a");
     wait::until("it leads", || crowd.slots.iter().any(|slot| slot.has("start")));
     crowd.election.admin.delete(&crowd.election.path("lease"));
-    let mut other = crowd.election.host("x").spawn();
+    let mut other = crowd.election.steady_host("x").spawn();
     assert_eq!(other.code(), 78, "{}", other.log());
     assert!(crowd.election.admin.read(&crowd.election.path("lease")).contains(r#""leaders":2"#));
     host.signal(Signal::SIGTERM);
@@ -183,23 +183,24 @@ fn a_killed_leader_gives_up_its_own_slot_and_no_other() {
 fn a_leader_that_is_cut_off_is_dead_before_its_slot_is_taken_and_the_other_leads_on() {
     let crowd = Crowd::of(2);
     let link = link();
-    let first = crowd.host(crowd.election.host_behind(&link, "0"), "ignore-term daemonise").spawn();
+    let first = crowd.election.host_behind(&link, "0").session_timeout("4s");
+    let first = crowd.host(first, "ignore-term daemonise").spawn();
     crowd.election.until_candidates(1);
     let others = [1, 2, 3].map(|index: usize| {
-        let host = crowd.host(crowd.election.host(&index.to_string()), "ignore-term daemonise").spawn();
+        let host = crowd.host(crowd.election.steady_host(&index.to_string()), "ignore-term daemonise").spawn();
         crowd.election.until_candidates(index + 1);
         host
     });
     crowd.until_all_lead();
     let slot = crowd.slot_of(0);
     // Its successor has watched only one of the two records all the time.
-    wait::pass(secs(4));
+    wait::pass(secs(5));
     let cut_at = diary::now();
     link.stall();
     let start = crowd.slots[slot].until_started(2);
     assert_eq!((start.id.as_str(), start.told[1].as_str()), ("2", "unclean"));
     let took = start.at.saturating_sub(cut_at);
-    assert!(took < secs(6), "the session's 3 s and not a whole lease more: {took:?}");
+    assert!(took < millis(7500), "the session's 4 s and not a whole lease more: {took:?}");
     assert_eq!(crowd.slots[1 - slot].starts().len(), 1);
     link.heal();
     crowd.election.until_candidates(4);
@@ -221,13 +222,13 @@ fn two_leaders_that_die_at_once_are_both_replaced() {
         })
         .collect();
     let others = [2, 3, 4, 5].map(|index: usize| {
-        let host = crowd.host(crowd.election.host(&index.to_string()), "ignore-term").spawn();
+        let host = crowd.host(crowd.election.steady_host(&index.to_string()), "ignore-term").spawn();
         crowd.election.until_candidates(index + 1);
         host
     });
     crowd.until_all_lead();
     links.iter().for_each(crate::support::Proxy::stall);
-    wait::until("the next two lead", || crowd.terms() == 5);
+    wait::until("the next two lead", || crowd.terms() >= 5);
     assert_eq!(crowd.ids().iter().collect::<BTreeSet<_>>(), ["2", "3", "4"].map(String::from).iter().collect());
     crowd.assert_kept();
     drop((cut_off, others));
@@ -268,7 +269,7 @@ fn a_handover_among_many_costs_no_more_than_one_among_few() {
 fn who_stands_before_leaders_that_were_disabled_and_enabled_while_they_stopped_leads_next() {
     let crowd = Crowd::of(2);
     let host = |id, priority| {
-        let subject = crowd.election.host(id).session_timeout("4s").option("--priority", priority);
+        let subject = crowd.election.steady_host(id).option("--priority", priority);
         crowd.host(subject, "linger=1500").spawn()
     };
     let _leaders = ["a", "b"].map(|id| host(id, "0"));

@@ -13,9 +13,9 @@ use crate::support::{Election, Ensemble, Proxy, diary, wait};
 fn an_outage_that_the_lease_tolerates_is_ridden_out_by_the_same_command() {
     let election = election();
     let link = link();
-    let _host = election.host_behind(&link, "a").session_timeout("16s").spawn();
+    let _host = election.host_behind(&link, "a").session_timeout("20s").spawn();
     let start = election.diary.until_started(1);
-    for outage in [secs(1), secs(7)] {
+    for outage in [secs(1), secs(9)] {
         election.until_renewed(1);
         link.cut();
         wait::pass(outage);
@@ -50,7 +50,7 @@ fn after_a_long_outage_of_the_servers_the_same_session_leads_again_soon() {
     assert_eq!(before.told[2..], after.told[2..], "candidate and session");
     // Every 125 to 250 ms. Doubled from 100 ms on there would be eight at the most.
     assert!(tries > 16, "only {tries} tries in 10 s");
-    assert!(took < secs(5), "led again after {took:?}");
+    assert!(took < secs(10), "led again after {took:?}");
     election.diary.assert_no_overlap();
 }
 
@@ -68,7 +68,7 @@ fn after_an_outage_in_which_the_session_expired_a_command_runs_again_soon() {
     let after = election.diary.until_started(2);
     let took = after.at.saturating_sub(healed_at);
     assert_ne!(before.told[3], after.told[3], "a new session");
-    assert!(took < secs(5), "led again after {took:?}");
+    assert!(took < secs(10), "led again after {took:?}");
     election.diary.assert_no_overlap();
 }
 
@@ -93,7 +93,7 @@ fn a_lost_answer_to_the_watch_on_the_leader_leaves_nobody_deaf() {
 fn a_lost_answer_to_the_read_of_the_orders_leaves_no_leader_deaf() {
     let election = election();
     let link = link();
-    let _host = election.host_behind(&link, "a").spawn();
+    let _host = election.host_behind(&link, "a").session_timeout("8s").spawn();
     election.diary.until_started(1);
     for kind in [request::GET_DATA, request::EXISTS] {
         let lost = usize::from(kind == request::EXISTS);
@@ -121,12 +121,12 @@ fn order_by_hand(election: &Election, orders: &str) {
 fn steady_commits_of_a_quarter_of_the_session_timeout_do_not_end_a_term() {
     let election = election();
     let link = link();
-    let _host = election.host_behind(&link, "a").session_timeout("8s").spawn();
+    let _host = election.host_behind(&link, "a").session_timeout("12s").spawn();
     let start = election.diary.until_started(1);
-    link.delay_replies_to(request::MULTI, "/lease", secs(2));
+    link.delay_replies_to(request::MULTI, "/lease", secs(3));
     let version = election.record_version();
     let connections = link.accepted();
-    wait::until("it was renewed for two leases", || election.record_version() >= version + 8);
+    wait::until("it was renewed for longer than a lease", || election.record_version() >= version + 5);
     assert_eq!(election.diary.until_alive().pid, start.pid);
     assert_eq!((election.diary.starts().len(), link.accepted()), (1, connections));
     assert!(!election.diary.has("signal=15"));

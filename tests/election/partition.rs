@@ -62,7 +62,7 @@ fn a_waiter_that_was_cut_off_while_its_predecessor_went_away_is_woken() {
     for (fault, expires) in [(Proxy::stall as fn(&Proxy), false), (Proxy::cut, false), (Proxy::stall, true)] {
         let election = election();
         let link = link();
-        let mut first = election.host("a").spawn();
+        let mut first = election.steady_host("a").spawn();
         election.diary.until_started(1);
         let _second = election.host_behind(&link, "b").spawn();
         election.until_candidates(2);
@@ -86,11 +86,11 @@ fn a_waiter_that_was_cut_off_while_its_predecessor_went_away_is_woken() {
 fn a_waiter_whose_session_expired_lines_up_at_the_end() {
     let election = election();
     let link = link();
-    let first = election.host("a").session_timeout("4s").spawn();
+    let first = election.steady_host("a").spawn();
     election.diary.until_started(1);
     let second = election.host_behind(&link, "b").spawn();
     election.until_candidates(2);
-    let _third = election.host("c").session_timeout("4s").spawn();
+    let _third = election.steady_host("c").spawn();
     election.until_candidates(3);
     let before = election.candidates();
     link.stall();
@@ -112,7 +112,7 @@ fn a_host_stopped_while_disconnected_leaves_no_znode_behind() {
     for leads in [false, true] {
         let election = election();
         let link = link();
-        let holder = (!leads).then(|| election.host("holder").session_timeout("4s").spawn());
+        let holder = (!leads).then(|| election.steady_host("holder").spawn());
         election.until_candidates(usize::from(!leads));
         let mut host = election.host_behind(&link, "a").spawn();
         election.until_candidates(1 + usize::from(!leads));

@@ -3,13 +3,20 @@
 use nix::sys::signal::Signal;
 
 use super::{election, link, secs};
+use crate::support::election::STEADY;
 use crate::support::traffic::Request;
 use crate::support::{Election, Running, Subject, diary, wait};
 
 fn line_up(election: &Election, hosts: &[(&str, &str)]) -> Vec<Running> {
+    line_up_with(STEADY, election, hosts)
+}
+
+/// The first one has this T, the others wait for no end of their own leases.
+fn line_up_with(session_timeout: &str, election: &Election, hosts: &[(&str, &str)]) -> Vec<Running> {
     let mut running = Vec::new();
     for (count, (id, priority)) in hosts.iter().enumerate() {
-        running.push(election.host(id).session_timeout("4s").option("--priority", priority).spawn());
+        let timeout = if count == 0 { session_timeout } else { STEADY };
+        running.push(election.host(id).session_timeout(timeout).option("--priority", priority).spawn());
         election.until_candidates(count + 1);
         // Whoever came first leads before anyone else comes.
         election.diary.until_started(1);
@@ -41,7 +48,7 @@ fn the_higher_priority_leads_first_and_equals_lead_in_the_order_in_which_they_ca
 fn a_leader_is_not_replaced_because_a_higher_one_comes() {
     let election = election();
     let hosts = line_up(&election, &[("a", "0"), ("b", "0"), ("c", "5")]);
-    election.until_renewed(4);
+    election.until_renewed(1);
     assert_eq!(ids(&election), ["a"]);
     assert_eq!(election.record()["holder"]["id"], "a");
     // After a crash of the leader, too, the higher one is first.
@@ -53,7 +60,7 @@ fn a_leader_is_not_replaced_because_a_higher_one_comes() {
 #[test]
 fn who_moves_up_before_others_has_its_wait_behind_it_all_the_same() {
     let election = election();
-    let hosts = line_up(&election, &[("a", "0"), ("b", "0"), ("c", "5")]);
+    let hosts = line_up_with("4s", &election, &[("a", "0"), ("b", "0"), ("c", "5")]);
     wait::pass(secs(4));
     let gone_at = diary::now();
     for pid in crate::support::subject::guards_of(hosts[0].pid()) {
@@ -70,7 +77,7 @@ fn who_moves_up_before_others_has_its_wait_behind_it_all_the_same() {
 #[test]
 fn a_record_that_was_deleted_is_taken_by_whoever_knows_of_it() {
     let election = election();
-    let _hosts = line_up(&election, &[("a", "5"), ("b", "5"), ("c", "0")]);
+    let _hosts = line_up_with("6s", &election, &[("a", "5"), ("b", "5"), ("c", "0")]);
     election.admin.delete(&election.path("lease"));
     election.diary.until_started(2);
     election.diary.assert_no_overlap();
@@ -80,9 +87,9 @@ fn a_record_that_was_deleted_is_taken_by_whoever_knows_of_it() {
 #[test]
 fn who_stands_before_a_leader_that_was_disabled_and_enabled_while_it_stopped_leads_next() {
     let election = election();
-    let leader = election.host("a").session_timeout("4s").witness(&election.diary, &["linger=1500"]).spawn();
+    let leader = election.steady_host("a").witness(&election.diary, &["linger=1500"]).spawn();
     election.diary.until_started(1);
-    let _next = election.host("b").session_timeout("4s").option("--priority", "7").spawn();
+    let _next = election.steady_host("b").option("--priority", "7").spawn();
     election.until_candidates(2);
     let control = election.path("control");
     election.admin.create(&control, r#"{"v":1,"disabled":{"order":"1"}}"#);
@@ -97,7 +104,7 @@ fn who_stands_before_a_leader_that_was_disabled_and_enabled_while_it_stopped_lea
 const SOON: &str = "500ms";
 
 fn preempting(election: &Election, id: &str, priority: &str, after: &str) -> Subject {
-    let host = election.host(id).session_timeout("4s").option("--priority", priority);
+    let host = election.steady_host(id).option("--priority", priority);
     host.option("--preempt-after", after)
 }
 
@@ -135,7 +142,7 @@ fn among_equals_and_without_the_option_nobody_has_to_go() {
     wait::pass(secs(1));
     let lower = preempting(&election, "e", "-1", "0").spawn();
     election.until_candidates(3);
-    let _higher = election.host("d").option("--priority", "5").spawn();
+    let _higher = election.steady_host("d").option("--priority", "5").spawn();
     election.until_candidates(4);
     wait::pass(secs(1));
     assert_eq!((ids(&election), election.record()["holder"]["id"].as_str().unwrap()), (vec!["a".to_owned()], "a"));
@@ -146,15 +153,15 @@ fn among_equals_and_without_the_option_nobody_has_to_go() {
 fn only_the_next_in_line_asks_and_the_higher_one_of_two_leads() {
     let election = election();
     let _hosts = two_of_priority_0(&election);
-    let first = preempting(&election, "c", "5", "2s").spawn();
+    let first = preempting(&election, "c", "5", "4s").spawn();
     election.until_candidates(3);
     // It comes in between, and the one behind it does not know.
-    let second = preempting(&election, "d", "7", "4s").spawn();
+    let second = preempting(&election, "d", "7", "6s").spawn();
     assert_eq!(election.diary.until_started(2).id, "d");
     first.until_logged("we are not next in line");
     assert!(!first.log().contains("it was asked to hand over to us"));
     second.until_logged("it was asked to hand over to us");
-    wait::pass(secs(3));
+    wait::pass(secs(5));
     assert_eq!(ids(&election), ["a", "d"], "7 does not hand over to 5");
     election.diary.assert_no_overlap();
 }
@@ -179,7 +186,7 @@ fn an_unhealthy_host_takes_nothing_from_anybody_until_it_is_healthy() {
 #[test]
 fn a_leader_that_does_not_stop_in_time_is_killed_before_the_higher_one_starts() {
     let election = election();
-    let stubborn = election.host("a").session_timeout("4s").option("--stop-timeout", "1s");
+    let stubborn = election.steady_host("a").option("--stop-timeout", "1s");
     let _low = stubborn.witness(&election.diary, &["ignore-term", "daemonise"]).spawn();
     election.diary.until_started(1);
     let _high = preempting(&election, "b", "1", "0").spawn();

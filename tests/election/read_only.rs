@@ -8,8 +8,8 @@ fn nobody_leads_on_a_read_only_server_and_all_goes_on_when_it_is_over() {
     let build = Build { java: vec!["-Dreadonlymode.enabled=true".to_owned()], ..Build::default() };
     let ensemble = Ensemble::built(3, &build);
     let election = Election::on(&ensemble.connect_string());
-    let left = ensemble.follower().expect("there is a follower");
-    let host = election.host("a").spawn();
+    let left = wait::for_some("there is a follower", || ensemble.follower());
+    let host = election.host("a").session_timeout("6s").spawn();
     election.diary.until_started(1);
     for index in (0..3).filter(|index| *index != left) {
         ensemble.server(index).kill();
@@ -21,6 +21,7 @@ fn nobody_leads_on_a_read_only_server_and_all_goes_on_when_it_is_over() {
     for index in (0..3).filter(|index| *index != left) {
         ensemble.server(index).start();
     }
+    ensemble.wait_until_ready();
     election.diary.until_started(2);
     election.diary.assert_no_overlap();
 }

@@ -7,15 +7,15 @@ use crate::support::wait::AT_ONCE;
 use crate::support::{Election, Subject, diary, wait};
 
 fn single(election: &Election, id: &str) -> Subject {
-    election.host(id).option("--recipe", "single")
+    election.steady_host(id).option("--recipe", "single")
 }
 
 #[test]
 fn single_one_host_creates_the_seat_and_runs_the_command() {
     let election = election();
-    let mut first = single(&election, "a").session_timeout("4s").spawn();
+    let mut first = single(&election, "a").spawn();
     election.diary.until_started(1);
-    let mut others = ["b", "c"].map(|id| single(&election, id).session_timeout("4s").spawn());
+    let mut others = ["b", "c"].map(|id| single(&election, id).spawn());
     wait::pass(secs(1));
     assert_eq!((election.candidates(), election.diary.starts().len()), (vec!["leader".to_owned()], 1));
     assert_eq!(election.record()["recipe"], "single");
@@ -85,7 +85,7 @@ fn single_killing_the_supervisor_ends_the_tree_and_the_successor_comes_after() {
 #[test]
 fn single_a_leader_whose_seat_is_deleted_stops_at_once() {
     let election = election();
-    let host = |id| single(&election, id).session_timeout("8s");
+    let host = |id| single(&election, id);
     let _first = host("a").witness(&election.diary, &["linger=500"]).spawn();
     election.diary.until_started(1);
     let _second = host("b").spawn();
@@ -102,7 +102,7 @@ fn single_a_leader_whose_seat_is_deleted_stops_at_once() {
 #[test]
 fn single_a_seat_that_a_stranger_made_again_is_not_taken_for_ours() {
     let election = election();
-    let host = single(&election, "a").session_timeout("8s").spawn();
+    let host = single(&election, "a").spawn();
     election.diary.until_started(1);
     let seat = election.first();
     let deleted_at = diary::now();
@@ -121,12 +121,11 @@ fn single_a_seat_that_a_stranger_made_again_is_not_taken_for_ours() {
 #[test]
 fn hosts_that_disagree_about_the_recipe_or_the_guarantee_are_refused_with_78() {
     let election = election();
-    let holder = election.host("holder").session_timeout("4s").spawn();
+    let holder = election.steady_host("holder").spawn();
     election.diary.until_started(1);
     let candidates = election.candidates();
     for (option, value) in [("--recipe", "single"), ("--guarantee", "at-least-one")] {
-        let mut other =
-            election.host("other").session_timeout("4s").option("--log-level", "error").option(option, value).spawn();
+        let mut other = election.steady_host("other").option("--log-level", "error").option(option, value).spawn();
         assert_eq!(other.code(), 78, "{option}: {}", other.log());
         assert!(other.log().contains("give every host of this election the same"), "no remedy: {}", other.log());
         assert!(other.log().contains(option), "the message names the option:\n{}", other.log());
@@ -154,8 +153,8 @@ fn hosts_may_change_their_recipe_and_guarantee_while_the_record_is_free() {
 #[test]
 fn a_free_record_of_other_settings_is_waited_for_and_refused_only_when_such_a_host_holds_it() {
     let election = election();
-    let changed = |id| election.host(id).option("--guarantee", "at-least-one").session_timeout("4s");
-    assert_eq!(election.host("before").command(&["true"]).spawn().code(), 0);
+    let changed = |id| election.steady_host(id).option("--guarantee", "at-least-one");
+    assert_eq!(election.steady_host("before").command(&["true"]).spawn().code(), 0);
     let of_another = election.path("election/_c_01234567-89ab-cdef-0123-456789abcdef-latch-");
     let first = election.admin.create_sequential(&of_another, "another");
     let waiting = changed("a").spawn();
@@ -164,7 +163,7 @@ fn a_free_record_of_other_settings_is_waited_for_and_refused_only_when_such_a_ho
     election.admin.delete(&first);
     assert_eq!(election.diary.until_started(1).id, "a");
     assert_eq!(election.record()["guarantee"], "at-least-one");
-    let mut unchanged = election.host("b").session_timeout("4s").spawn();
+    let mut unchanged = election.steady_host("b").spawn();
     assert_eq!(unchanged.code(), 78, "{}", unchanged.log());
 }
 
@@ -173,7 +172,7 @@ fn a_free_record_of_other_settings_is_waited_for_and_refused_only_when_such_a_ho
 fn every_recipe_elects_one_and_the_next_when_it_is_gone() {
     for recipe in ["curator-latch", "curator-lock", "kazoo", "java-les"] {
         let election = election();
-        let host = |id| election.host(id).option("--recipe", recipe).session_timeout("6s");
+        let host = |id| election.steady_host(id).option("--recipe", recipe);
         let first = host("a").witness(&election.diary, &["ignore-term", "daemonise"]).spawn();
         election.diary.until_started(1);
         let mut next = host("b").spawn();
@@ -192,11 +191,11 @@ fn every_recipe_elects_one_and_the_next_when_it_is_gone() {
 #[test]
 fn curator_latch_and_sequential_are_one_recipe() {
     let election = election();
-    let _first = election.host("a").option("--recipe", "sequential").spawn();
+    let _first = election.steady_host("a").option("--recipe", "sequential").spawn();
     election.diary.until_started(1);
-    let _second = election.host("b").option("--recipe", "curator-latch").spawn();
+    let _second = election.steady_host("b").option("--recipe", "curator-latch").spawn();
     election.until_candidates(2);
-    let mut third = election.host("c").option("--recipe", "kazoo").spawn();
+    let mut third = election.steady_host("c").option("--recipe", "kazoo").spawn();
     assert_eq!(third.code(), 78, "{}", third.log());
     assert!(third.log().contains("--recipe is kazoo here and sequential there"), "{}", third.log());
     assert_eq!(election.candidates().len(), 2);

@@ -76,7 +76,7 @@ fn another_host_leads_meanwhile_and_the_one_that_stood_still_waits_in_line_thoug
     let election = election();
     let first = election.host("a").option("--wait", "0").spawn();
     election.diary.until_started(1);
-    let second = election.host("b").spawn();
+    let second = election.steady_host("b").spawn();
     election.until_candidates(2);
     first.signal(Signal::SIGSTOP);
     first.signal_guard(Signal::SIGSTOP);
@@ -114,8 +114,8 @@ fn who_stood_still_neither_fences_itself_nor_forgets_when_its_command_was_starte
     host.signal(Signal::SIGCONT);
     host.until_logged("rejoining");
     let second = election.diary.until_started(2);
-    // The command notes its start a little after it.
-    assert!(second.at.saturating_sub(first.at) >= secs(14), "{:?} {:?}", first.at, second.at);
+    // The command notes its start a little after it, and later on a busy machine. Forgotten, it would be half of that.
+    assert!(second.at.saturating_sub(first.at) >= secs(11), "{:?} {:?}", first.at, second.at);
     assert_eq!(second.told[1], "unclean", "the record was left as it was");
     assert!(!fenced.exists(), "{}", std::fs::read_to_string(&fenced).unwrap());
     // The session of that term was over before its end could be written down.

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Mutex;
 
-use super::{Arrival, SupervisorConfig, stop};
+use super::{Arrival, PATIENCE, SupervisorConfig, stop};
 use crate::support::golden::golden;
 use crate::support::wait;
 
@@ -119,5 +119,5 @@ fn try_out(ours: &str, theirs: &str) -> Verdict {
 }
 
 fn leads_next(company: &SupervisorConfig, turn: usize) -> bool {
-    wait::held_within(wait::LIMIT, || company.election.diary.starts().len() >= turn)
+    wait::held_within(PATIENCE, || company.election.diary.starts().len() >= turn)
 }

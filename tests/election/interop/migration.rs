@@ -52,7 +52,7 @@ fn a_fleet_of_go_zookeepers_locks_is_replaced_host_by_host() {
 fn a_fleet_of_ours_moves_to_a_directory_of_its_own() {
     let company = SupervisorConfig::of("curator-latch", "curator-latch");
     let election = &company.election;
-    let own = |id| election.host(id).session_timeout("8s");
+    let own = |id| election.steady_host(id);
     let mut before = Vec::new();
     for id in ["a", "b"] {
         before.push(company.ours(id));

@@ -7,11 +7,15 @@ mod matrix;
 mod migration;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
 use super::{election, server};
 use crate::support::{Election, Peer, Running, Subject, wait};
+
+/// Theirs run on Java or Python, each in a process that starts slowly beside others.
+const PATIENCE: Duration = wait::LIMIT.saturating_mul(3);
 
 /// One election directory for ours and theirs, outside our base.
 struct SupervisorConfig {
@@ -30,7 +34,7 @@ impl SupervisorConfig {
     }
 
     fn host(&self, id: &str) -> Subject {
-        let host = self.election.host(id).session_timeout("8s").option("--recipe", &self.recipe);
+        let host = self.election.host(id).session_timeout("20s").option("--recipe", &self.recipe);
         host.option("--election-path", &self.directory)
     }
 
@@ -57,19 +61,22 @@ impl SupervisorConfig {
 
     #[track_caller]
     fn until_candidates(&self, count: usize) {
-        wait::until(&format!("{count} stand in line"), || self.candidates().len() == count);
+        let stand = wait::held_within(PATIENCE, || self.candidates().len() == count);
+        assert!(stand, "never saw {count} in line: {:?}", self.candidates());
     }
 
     /// Waits until the next command runs, which must be that of `id`.
     #[track_caller]
     fn until_led_by(&self, id: &str, turn: usize) {
-        assert_eq!(self.election.diary.until_started(turn).id, id);
+        let started = wait::held_within(PATIENCE, || self.election.diary.starts().len() >= turn);
+        assert!(started, "never saw start number {turn}: {:?}", self.election.diary.starts());
+        assert_eq!(self.election.diary.starts()[turn - 1].id, id);
     }
 
     /// Of whoever is not among `known`, after so many starts: waits until it leads, is gone, or watches somebody who stands there.
     #[track_caller]
     fn arrival(&self, known: &[String], starts: usize, mut has_ended: impl FnMut() -> bool) -> Arrival {
-        wait::for_some("the newcomer leads, waits or gives up", || {
+        let mut arrival = || {
             if self.election.diary.starts().len() > starts {
                 Some(Arrival::Leads)
             } else if has_ended() {
@@ -79,7 +86,13 @@ impl SupervisorConfig {
                 let mut newcomers = candidates.iter().filter(|name| !known.contains(name));
                 newcomers.any(|name| self.watches_another(name)).then_some(Arrival::Waits)
             }
-        })
+        };
+        let mut seen = None;
+        wait::held_within(PATIENCE, || {
+            seen = arrival();
+            seen.is_some()
+        });
+        seen.expect("the newcomer leads, waits or gives up")
     }
 
     /// Whether the session of this candidate watches another one.
