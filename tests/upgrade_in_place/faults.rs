@@ -208,6 +208,8 @@ fn that_there_was_a_terminal_is_remembered_in_upgrades_and_after_a_standstill() 
     drop(terminal);
     election.diary.until_noted("signal=1");
     package.upgrade(&host);
+    // Before that, a standstill is one in the exchange.
+    host.until_logged("Session was taken up");
     host.signal(Signal::SIGSTOP);
     host.signal_guard(Signal::SIGSTOP);
     assert_eq!(election.diary.until_started(2).id, "b");
