@@ -46,7 +46,8 @@ fn hosts_do_not_outlive_a_test_run_that_is_killed() {
 #[test]
 fn the_servers_are_of_the_version_that_was_asked_for() {
     let asked = std::env::var("ZOOKEEPER_VERSION").unwrap_or_else(|_| "3".to_owned());
-    let answer = Ensemble::single().server(0).ask("srvr").unwrap();
+    let ensemble = Ensemble::single();
+    let answer = wait::for_some("the server answers", || ensemble.server(0).ask("srvr"));
     let rest = answer.strip_prefix(&format!("Zookeeper version: {asked}"));
     assert!(rest.is_some_and(|rest| rest.starts_with(['.', '-'])), "{answer}");
 }

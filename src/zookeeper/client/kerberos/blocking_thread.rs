@@ -124,7 +124,7 @@ mod tests {
             let first = Client::connector().connect(&address).await.unwrap();
             let session = first.session().clone();
             let opening = move || async move {
-                sleep(Duration::from_millis(200)).await;
+                sleep(Duration::from_secs(2)).await;
                 let connector = Client::connector();
                 let connector = if takes_up { connector.with_session(session) } else { connector };
                 connector.connect(&address).await
