@@ -10,7 +10,7 @@ const HOSTS: (&str, &str) = ("digest:hosts:secret", "hosts:secret");
 fn led(acl: &str) -> (Election, Running) {
     let servers = server().connect_string();
     let election = Election::seen_by(Admin::known_as(&servers, HOSTS.1), &servers);
-    let leader = election.host("a").option("--acl", acl).env("ZK_LEADER_RUN_AUTH", HOSTS.0).spawn();
+    let leader = election.steady_host("a").option("--acl", acl).env("ZK_LEADER_RUN_AUTH", HOSTS.0).spawn();
     election.diary.until_started(1);
     (election, leader)
 }
@@ -125,7 +125,7 @@ fn where_an_election_may_not_be_read_no_drain_is_said_to_stop_nothing() {
         election.admin.create_all(&format!("{root}/open/{below}"));
     }
     election.admin.set(&format!("{root}/open/lease"), r#"{"v":1,"state":"free","lease_ms":5}"#);
-    let leader = election.host("a").without("--name").option("--path", &format!("{root}/job"));
+    let leader = election.steady_host("a").without("--name").option("--path", &format!("{root}/job"));
     let _leader = leader.option("--acl", "creator").env("ZK_LEADER_RUN_AUTH", HOSTS.0).spawn();
     election.diary.until_started(1);
     let said = as_stranger(&["drain", "one", "--root", &root]);
@@ -208,7 +208,7 @@ fn a_secret_of_vouch_that_others_may_read_is_told_by_the_hosts_and_the_doctor_an
     let servers = server().connect_string();
     let election = Election::seen_by(Admin::known_as(&servers, HOSTS.1), &servers);
     let vouching = |id: &str| {
-        let host = election.host(id).option("--acl", "creator,world:anyone:r").flag("--vouch");
+        let host = election.steady_host(id).option("--acl", "creator,world:anyone:r").flag("--vouch");
         host.env("ZK_LEADER_RUN_AUTH", HOSTS.0).spawn()
     };
     let _leader = vouching("a");

@@ -64,7 +64,7 @@ fn status_is_0_while_somebody_leads_1_while_nobody_does_and_2_when_that_is_not_k
     assert_eq!((unknown.code, unknown.output.as_str()), (2, ""));
     assert!(unknown.error.contains("there is no election at"), "{unknown:?}");
 
-    let mut host = election.host("first").spawn();
+    let mut host = election.steady_host("first").spawn();
     election.diary.until_started(1);
     let led = status();
     assert!(led.code == 0 && led.output.contains("first (pid "), "{led:?}");
@@ -85,7 +85,7 @@ fn status_shows_the_leader_its_term_and_the_line_in_order() {
     let election = election();
     let hosts: Vec<_> = (0..3)
         .map(|index| {
-            let host = election.host(&format!("h{index}")).spawn();
+            let host = election.steady_host(&format!("h{index}")).spawn();
             election.until_candidates(index + 1);
             host
         })
@@ -123,7 +123,7 @@ fn status_shows_the_leader_its_term_and_the_line_in_order() {
 #[test]
 fn people_are_told_since_when_the_leader_leads_and_not_since_when_its_lease_was_renewed() {
     let election = election();
-    let _host = election.host("a").spawn();
+    let _host = election.steady_host("a").spawn();
     election.diary.until_started(1);
     let since = moment(election.term().mtime);
     let renewed_at = || election.admin.stat(&election.path("lease")).unwrap().mtime;
@@ -137,9 +137,9 @@ fn people_are_told_since_when_the_leader_leads_and_not_since_when_its_lease_was_
 #[test]
 fn status_shows_the_leader_before_a_newcomer_of_a_higher_priority() {
     let election = election();
-    let _leader = election.host("low").spawn();
+    let _leader = election.steady_host("low").spawn();
     election.diary.until_started(1);
-    let _newcomer = election.host("high").option("--priority", "5").spawn();
+    let _newcomer = election.steady_host("high").option("--priority", "5").spawn();
     election.until_candidates(2);
     let said = ctl(&["status", &election.name, "--json"]).json();
     let line: Vec<_> = said["contenders"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
@@ -213,7 +213,7 @@ fn list_shows_every_election_below_the_root_and_nothing_else() {
     let elections = [election(), election()];
     elections.iter().for_each(Election::prepare);
     elections[0].admin.create_all("/zk-leader-run/not-an-election/child");
-    let _host = elections[1].host("leader").spawn();
+    let _host = elections[1].steady_host("leader").spawn();
     wait::until("it leads", || {
         let said = ctl(&["list", "--json"]).json();
         let list = said["elections"].as_array().unwrap().clone();
@@ -234,8 +234,8 @@ fn a_contender_of_another_library_is_shown_as_what_it_is() {
         election.admin.create_sequential(&format!("{directory}/514e5a831836450cb1a56c741e990fd8__lock__"), "kz");
     let nameless =
         election.admin.create_sequential(&format!("{directory}/0f0e5a831836450cb1a56c741e990fd8__lock__"), "");
-    let host = election.host("ours").option("--recipe", "kazoo").option("--election-path", &directory);
-    let _host = host.session_timeout("6s").spawn();
+    let host = election.steady_host("ours").option("--recipe", "kazoo").option("--election-path", &directory);
+    let _host = host.spawn();
     let status = || ctl(&["status", &election.name, "--json"]);
     let in_line = || status().json()["contenders"].as_array().map(Vec::len) == Some(3);
     wait::until("all stand in line", || status().code != 2 && in_line());
@@ -269,7 +269,7 @@ fn a_contender_of_another_library_is_shown_as_what_it_is() {
 #[test]
 fn the_columns_of_a_history_do_not_depend_on_the_terms_that_are_shown() {
     let election = election();
-    let host = |id: &str| election.host(id).option("--leaders", "2").spawn();
+    let host = |id: &str| election.steady_host(id).option("--leaders", "2").spawn();
     let mut first = host("a");
     election.diary.until_started(1);
     let _second = host("b");
@@ -295,7 +295,7 @@ fn the_columns_of_a_history_do_not_depend_on_the_terms_that_are_shown() {
 #[test]
 fn who_asks_is_told_that_another_user_may_read_the_secret() {
     let election = election();
-    let _host = election.host("a").spawn();
+    let _host = election.steady_host("a").spawn();
     election.diary.until_started(1);
     let directory = tempfile::tempdir().unwrap();
     let secret = directory.path().join("auth");

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use super::{election, server};
 use crate::support::diary::now;
@@ -15,7 +16,7 @@ fn nightly(name: &str) -> (Election, Running) {
     name.clone_into(&mut election.name);
     let mut wrapper = Command::new("unshare");
     wrapper.args(["--uts", "sh", "-c", "hostname \"$0\" && exec \"$@\"", &format!("host-of-{name}")]);
-    let host = election.host(&format!("{name}:4711")).option("--path", &format!("/zk-leader-run/{name}"));
+    let host = election.steady_host(&format!("{name}:4711")).option("--path", &format!("/zk-leader-run/{name}"));
     let running = host.without("--name").spawn_inside(wrapper);
     election.diary.until_started(1);
     let members = format!("/zk-leader-run/{name}/members");
@@ -52,6 +53,9 @@ fn cases(name: &str) -> Vec<(String, String)> {
     ]
 }
 
+/// Longer than a completion waits for the servers.
+const PATIENCE: Duration = wait::secs(5);
+
 /// The first three cases without a server on the command line take it from the environment.
 fn each_is_completed(shell: &[&str], name: &str) {
     for (typed, whole) in cases(name) {
@@ -59,8 +63,16 @@ fn each_is_completed(shell: &[&str], name: &str) {
         terminal.until_shown("ready>");
         terminal.types(&typed);
         terminal.until_shown(&typed);
-        terminal.types("Tab");
-        terminal.until_shown(&format!("ready>{whole}"));
+        let (whole, mut last_press) = (format!("ready>{whole}"), None);
+        let found = wait::held_within(wait::LIMIT, || {
+            // A busy machine may be too slow for the short wait of one press.
+            if last_press.is_none_or(|at| now().saturating_sub(at) > PATIENCE) {
+                terminal.types("Tab");
+                last_press = Some(now());
+            }
+            terminal.screen().contains(&whole)
+        });
+        assert!(found, "{typed:?} never became {whole:?}:\n{}", terminal.screen());
     }
 }
 
@@ -101,11 +113,15 @@ fn fish_completes_what_the_ensemble_knows() {
         let mut fish = Command::new("fish");
         fish.args(["--no-config", "-c", &script]).env("PATH", format!("{}:/usr/bin:/bin", programs().display()));
         fish.env("ZK_LEADER_RUN_CONNECT", server().connect_string());
-        let output = fish.stdin(Stdio::null()).output().expect("apt-get install fish");
-        let offered = String::from_utf8(output.stdout).unwrap();
-        let word = whole.rsplit(' ').next().unwrap();
-        let words: Vec<_> = offered.lines().map(|line| line.split('\t').next().unwrap()).collect();
-        assert!(words.contains(&word), "{typed}: {offered}{}", String::from_utf8_lossy(&output.stderr));
+        let (word, mut said) = (whole.rsplit(' ').next().unwrap(), String::new());
+        // A busy machine may be too slow for the short wait of one question.
+        let found = wait::held_within(wait::LIMIT, || {
+            let output = fish.stdin(Stdio::null()).output().expect("apt-get install fish");
+            let offered = String::from_utf8(output.stdout).unwrap();
+            said = format!("{offered}{}", String::from_utf8_lossy(&output.stderr));
+            offered.lines().any(|line| line.split('\t').next() == Some(word))
+        });
+        assert!(found, "{typed}: {said}");
     }
 }
 
@@ -125,7 +141,7 @@ fn without_an_answer_nothing_is_said_and_the_wait_is_short() {
     for server in [&*silent, refused, "no.such.host.invalid", "h:not-a-port", ""] {
         let began = now();
         assert_eq!(asked(&["-z", server, "status", ""]), "");
-        assert!(now().saturating_sub(began) < wait::secs(5), "nominal: at most 1.5 s");
+        assert!(now().saturating_sub(began) < wait::secs(10), "nominal: at most 1.5 s");
     }
     assert_eq!(asked(&["--no-such-option", "status", ""]), "");
 }
@@ -139,6 +155,6 @@ fn a_host_that_is_drained_is_offered_to_undrain() {
     assert_eq!(asked(&["-z", &servers, "undrain", "--root", &root, ""]), "");
     election.admin.delete(&format!("{root}/drains/host-x"));
     super::operator::ctl(&["drain", "host-y", "--root", &root]);
-    assert_eq!(asked(&["-z", &servers, "undrain", "--root", &root, "h"]), "host-y\n");
+    wait::until("it is offered", || asked(&["-z", &servers, "undrain", "--root", &root, "h"]) == "host-y\n");
     assert_eq!(asked(&["-z", &servers, "undrain", "--root", &root, "x"]), "");
 }

@@ -17,12 +17,16 @@ fn complaints(election: &Election) -> (i32, Vec<String>) {
 #[test]
 fn a_healthy_election_has_no_complaint() {
     let election = election();
-    let _host = election.host("a").spawn();
+    let _host = election.steady_host("a").spawn();
     election.diary.until_started(1);
     assert_eq!(complaints(&election), (0, vec![]));
-    let said = ctl(&["doctor", &election.name]).output;
-    assert!(said.contains("is a standalone server, version 3."), "{said}");
-    assert!(said.contains("timeouts from 400ms to 10m are granted"), "{said}");
+    // Where the machine is busy, it may have been too slow for the shortest of all sessions.
+    let (granted, mut said) = ("timeouts from 400ms to 10m are granted", String::new());
+    let found = wait::held_within(wait::LIMIT, || {
+        said = ctl(&["doctor", &election.name]).output;
+        said.contains(granted)
+    });
+    assert!(found && said.contains("is a standalone server, version 3."), "{said}");
 }
 
 /// Too slow to open a session as short as the doctor would like to.
@@ -35,10 +39,13 @@ fn of_a_slow_network_the_doctor_says_how_slow_it_is() {
         wait::pass(Duration::from_millis(120));
         reply
     });
-    let said = ctl_at(&link.connect_string(), &["doctor", &election.name], &[]);
-    // It complains of the link, which knows no four-letter words.
-    assert!(said.output.contains("timeouts from 1s to 10m are granted"), "{said:?}");
-    assert!(said.output.contains("the shortest --session-timeout that fits these servers is"), "{said:?}");
+    // It complains of the link, which knows no four-letter words. A busy machine may be slower still.
+    let (granted, mut said) = ("timeouts from 1s to 10m are granted", String::new());
+    let found = wait::held_within(wait::LIMIT, || {
+        said = ctl_at(&link.connect_string(), &["doctor", &election.name], &[]).output;
+        said.contains(granted)
+    });
+    assert!(found && said.contains("the shortest --session-timeout that fits these servers is"), "{said}");
 }
 
 #[test]
@@ -253,11 +260,11 @@ fn a_leader_that_hangs_is_told() {
 #[test]
 fn hosts_with_different_commands_are_told_by_the_standby_and_by_the_doctor() {
     let election = election();
-    let first = election.host("a").spawn();
+    let first = election.steady_host("a").spawn();
     election.diary.until_started(1);
     wait::until("it has said who it is", || election.admin.exists(&election.path("members/a")));
     assert!(!ctl(&["doctor", &election.name]).output.contains("the commands differ"));
-    let second = election.host("b").command(&["sleep", "999"]).spawn();
+    let second = election.steady_host("b").command(&["sleep", "999"]).spawn();
     second.until_logged("leads here with another command (witness) than ours (sleep)");
     wait::until("it has said who it is", || election.admin.exists(&election.path("members/b")));
     let said = ctl(&["doctor", &election.name]);

@@ -118,7 +118,7 @@ fn of_a_led_election(ask: &mut impl FnMut(&[&str])) {
     let root = format!("/documented-{}", election.name);
     let path = format!("{root}/job");
     let lease = format!("{} lease --json; sleep 1000", env!("CARGO_BIN_EXE_zk-leaderctl"));
-    let host = election.host("a").without("--name").option("--path", &path).option("--stop-signal", "USR1");
+    let host = election.steady_host("a").without("--name").option("--path", &path).option("--stop-signal", "USR1");
     let host = host.option("--stop-timeout", "10m").command(&["sh", "-c", &format!("trap '' USR1; {lease}")]).spawn();
     wait::until("it leads", || host.output().ends_with("}\n"));
     ask(&["lease", &host.output()]);

@@ -200,7 +200,7 @@ fn what_a_drained_host_still_leads_is_named_beside_what_it_may_lead() {
         election.admin.create_all(&format!("{crashed}/{below}"));
     }
     election.admin.set(&format!("{crashed}/lease"), "garbage");
-    let said = fleet.ctl(&["drain", "one", "--wait", "--timeout", "4s", "-o", "json"]);
+    let said = fleet.ctl(&["drain", "one", "--wait", "--timeout", "6s", "-o", "json"]);
     let json = said.json();
     assert_eq!((said.code, &json["state"]), (1, &"leading".into()), "{said:?}");
     assert_eq!(json["only_candidate_in"], serde_json::json!([election.name]), "{said:?}");
@@ -217,7 +217,7 @@ fn a_drain_that_has_lapsed_is_not_said_to_be_obeyed() {
     fleet.until_led_by("one");
     fleet.until_members(1);
     first[0].signal(Signal::SIGSTOP);
-    let said = fleet.ctl(&["drain", "one", "--force", "--for", "1s", "--wait", "--timeout", "3s"]);
+    let said = fleet.ctl(&["drain", "one", "--force", "--for", "1s", "--wait", "--timeout", "20s"]);
     first[0].signal(Signal::SIGCONT);
     let told = "\nthe drain lapsed, or was taken back by somebody, meanwhile; zk-leaderctl list --path ";
     assert!(said.code == 1 && said.output.contains(told), "{said:?}");
@@ -242,10 +242,10 @@ fn of_two_hosts_drained_one_right_after_the_other_the_second_leads_on_and_is_nam
     fleet.assert_handed_over();
 }
 
-/// The leader, drained before it, needs six seconds to stop, and nobody else is there.
+/// The leader, drained before it, needs ten seconds to stop, and nobody else is there.
 #[test]
 fn a_host_that_leads_next_since_no_other_can_is_not_said_to_lead_none() {
-    let options = &[("--stop-signal", "USR1"), ("--stop-timeout", "6s")];
+    let options = &[("--stop-signal", "USR1"), ("--stop-timeout", "10s")];
     let fleet = Fleet { options, ..Fleet::new(1) };
     let _first = fleet.boot("one");
     fleet.until_led_by("one");

@@ -14,7 +14,7 @@ use crate::support::{Election, Running, http, wait};
 
 /// So long a lease that only a release can have moved a leader in time.
 const SESSION_TIMEOUT: &str = "30s";
-const A_HANDOVER: Duration = wait::secs(10);
+const A_HANDOVER: Duration = wait::secs(20);
 
 /// Elections below a root of their own, so that no other test is drained.
 pub(super) struct Fleet {
@@ -147,12 +147,12 @@ fn a_job_at_most_once_ends_on_a_drained_host_and_the_drain_waits_for_it() {
     let start = election.diary.until_started(1);
     let mut second = fleet.contender(election, "two", "two");
     fleet.until_all_in_line(2);
-    let said = fleet.ctl(&["drain", "one", "--reason", "kernel", "--wait", "--timeout", "4s"]);
+    let said = fleet.ctl(&["drain", "one", "--reason", "kernel", "--wait", "--timeout", "6s"]);
     let (root, name) = (&fleet.root, &election.name);
     let forced = format!("zk-leaderctl drain one --root {root} --force --reason kernel");
     let lets_end = format!("it has heard of it and lets the run end in {name} (a job that no other host would repeat)");
     assert!(
-        said.code == 1 && said.output.ends_with(&format!(" (4s have passed); {lets_end}; {forced} ends it\n")),
+        said.code == 1 && said.output.ends_with(&format!(" (6s have passed); {lets_end}; {forced} ends it\n")),
         "{said:?}"
     );
     first.until_logged(&format!("A run at work is let end, as no other host would repeat it; {forced} stops it."));
@@ -250,7 +250,7 @@ fn a_forced_drain_stops_the_only_candidate_and_ends_by_itself() {
     let first = fleet.boot("one");
     fleet.until_led_by("one");
     fleet.until_members(1);
-    let said = fleet.ctl(&["drain", "one", "--force", "--for", "6s", "--wait"]);
+    let said = fleet.ctl(&["drain", "one", "--force", "--for", "10s", "--wait"]);
     assert!(said.code == 0, "{said:?}");
     fleet.elections[0].diary.until_started(2);
     first[0].until_logged("This host (one) is not drained any more");

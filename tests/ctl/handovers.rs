@@ -7,8 +7,9 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 
 use super::operator::{ctl, ctl_at, process};
-use super::queue::{hosts, line, stops_slowly, until_last_started};
+use super::queue::{hosts, hosts_with, line, stops_slowly, until_last_started};
 use super::{election, link, server};
+use crate::support::election::{SESSION_TIMEOUT, STEADY};
 use crate::support::{Admin, Election, wait};
 
 #[test]
@@ -29,15 +30,15 @@ fn a_handover_is_done_when_the_command_of_the_next_leader_runs() {
     let election = election();
     let (goes_on, well) = (election.diary.directory().join("goes-on"), election.diary.directory().join("well"));
     let step = format!("until test -e {}; do sleep 0.05; done; test -e {}", goes_on.display(), well.display());
-    let _first = election.host("a").option("--on-loss", "rejoin").spawn();
+    let _first = election.steady_host("a").option("--on-loss", "rejoin").spawn();
     election.diary.until_started(1);
-    let _second = election.host("b").option("--before-start", &step).option("--stand-back", "1s").spawn();
+    let _second = election.steady_host("b").option("--before-start", &step).option("--stand-back", "1s").spawn();
     wait::until("it has said who it is", || election.admin.exists(&election.path("members/b")));
 
     let says_so = || election.admin.read(&election.path("members/b")).contains(r#""eligible":true"#);
     let until_b_may_lead = || wait::until("it has stood back", || line(&election) == ["a", "b"] && says_so());
-    let said = ctl(&["handover", &election.name, "--wait", "--timeout", "3s"]);
-    assert!(said.code == 1 && said.output.contains("b is elected, but its command does not run after 3s"), "{said:?}");
+    let said = ctl(&["handover", &election.name, "--wait", "--timeout", "5s"]);
+    assert!(said.code == 1 && said.output.contains("b is elected, but its command does not run after 5s"), "{said:?}");
     assert!(said.output.contains("b is elected; it is preparing\n"), "{said:?}");
     std::fs::write(&goes_on, "").unwrap();
     assert_eq!(election.diary.until_started(2).id, "a", "its --before-start has failed");
@@ -60,9 +61,9 @@ fn a_handover_goes_on_though_its_order_is_deleted_once_another_host_is_elected()
     let election = election();
     let goes_on = election.diary.directory().join("goes-on");
     let step = format!("until test -e {}; do sleep 0.05; done", goes_on.display());
-    let _first = election.host("a").option("--on-loss", "rejoin").spawn();
+    let _first = election.steady_host("a").option("--on-loss", "rejoin").spawn();
     election.diary.until_started(1);
-    let _second = election.host("b").option("--before-start", &step).spawn();
+    let _second = election.steady_host("b").option("--before-start", &step).spawn();
     let b_says = |words: &str| {
         let path = election.path("members/b");
         election.admin.exists(&path) && election.admin.read(&path).contains(words)
@@ -87,7 +88,7 @@ fn a_handover_that_nobody_waits_for_does_not_say_that_a_host_leads_that_still_pr
     let well = election.diary.directory().join("well");
     let step = format!("until test -e {}; do sleep 0.05; done", well.display());
     // Each of them prepares for as long as it takes.
-    let prepared = |id| election.host(id).option("--on-loss", "rejoin").option("--before-start", &step).spawn();
+    let prepared = |id| election.steady_host(id).option("--on-loss", "rejoin").option("--before-start", &step).spawn();
     let _hosts = ["a", "b"].map(prepared);
     std::fs::write(&well, "").unwrap();
     let first = election.diary.until_started(1).id;
@@ -110,7 +111,7 @@ fn who_waits_for_a_handover_is_told_at_once_that_the_election_is_disabled() {
     let election = election();
     let _first = stops_slowly(&election, "a");
     election.diary.until_started(1);
-    let _second = election.host("b").spawn();
+    let _second = election.steady_host("b").spawn();
     let says_so = |id: &str| election.admin.find(&election.path(&format!("members/{id}")));
     wait::until("the other one may lead", || {
         says_so("b").is_some_and(|(member, _)| member.contains(r#""eligible":true"#))
@@ -160,7 +161,9 @@ fn order_for_d(election: &Election, stop: bool) {
 #[test]
 fn hosts_that_make_room_lead_when_the_leader_and_the_target_are_dead_though_the_order_lasts() {
     let election = election();
-    let mut hosts = hosts(&election, &["a", "b", "c", "d"]);
+    // The session of the target, which dies, ends soon.
+    let timeout = |id: &str| if id == "d" { SESSION_TIMEOUT } else { STEADY };
+    let mut hosts = hosts_with(&election, &["a", "b", "c", "d"], timeout);
     wait::until("it has said who it is", || election.admin.exists(&election.path("members/d")));
     order_for_d(&election, false);
     wait::until("there is room", || line(&election) == ["a", "d"]);
@@ -182,7 +185,7 @@ fn hosts_that_make_room_come_back_when_the_target_becomes_unable_though_the_orde
     let sign = election.diary.directory().join("healthy");
     std::fs::write(&sign, "").unwrap();
     let _hosts = hosts(&election, &["a", "b", "c"]);
-    let target = election.host("d").option("--health-cmd", &format!("test -e {}", sign.display()));
+    let target = election.steady_host("d").option("--health-cmd", &format!("test -e {}", sign.display()));
     let _target = target.option("--health-interval", "100ms").option("--health-failures", "1").spawn();
     election.until_candidates(4);
     wait::until("it has said who it is", || election.admin.exists(&election.path("members/d")));
@@ -212,7 +215,8 @@ fn hosts_that_make_room_come_back_behind_the_old_leader_when_the_target_leads_th
 #[test]
 fn a_target_that_does_not_take_over_leaves_the_old_leader_leading_again() {
     let election = election();
-    let hosts = hosts(&election, &["a", "b", "c"]);
+    let timeout = |id: &str| if id == "c" { SESSION_TIMEOUT } else { STEADY };
+    let hosts = hosts_with(&election, &["a", "b", "c"], timeout);
     wait::until("it has said who it is", || election.admin.exists(&election.path("members/c")));
     // It stands in line until its session is over, and claims nothing.
     hosts[2].signal(Signal::SIGSTOP);
@@ -228,10 +232,10 @@ fn a_target_that_does_not_take_over_leaves_the_old_leader_leading_again() {
 #[test]
 fn who_waits_for_a_handover_ends_no_later_than_the_order() {
     let (election, slow) = (election(), link());
-    let first = election.host("a").witness(&election.diary, &["ignore-term"]).option("--stop-timeout", "60s");
+    let first = election.steady_host("a").witness(&election.diary, &["ignore-term"]).option("--stop-timeout", "60s");
     let _first = first.spawn();
     election.diary.until_started(1);
-    let _second = election.host("b").spawn();
+    let _second = election.steady_host("b").spawn();
     election.until_candidates(2);
     wait::until("it has said who it is", || election.admin.exists(&election.path("members/b")));
     let (admin, control) = (Admin::to(&server().connect_string()), election.path("control"));
@@ -239,12 +243,12 @@ fn who_waits_for_a_handover_ends_no_later_than_the_order() {
     slow.tamper(move |frame| {
         if !is_late && admin.find(&control).is_some_and(|(order, _)| order.contains("handover")) {
             is_late = true;
-            wait::pass(Duration::from_millis(1500));
+            wait::pass(Duration::from_millis(2500));
         }
         frame
     });
-    let said = ctl_at(&slow.connect_string(), &["handover", &election.name, "--wait", "--timeout", "3s"], &[]);
-    assert!(said.code == 1 && said.output.ends_with("a is still stopping after 3s; it continues\n"), "{said:?}");
+    let said = ctl_at(&slow.connect_string(), &["handover", &election.name, "--wait", "--timeout", "5s"], &[]);
+    assert!(said.code == 1 && said.output.ends_with("a is still stopping after 5s; it continues\n"), "{said:?}");
 }
 
 /// One that stands between the leader and the target hangs, for longer than that.
@@ -295,7 +299,7 @@ fn a_handover_is_refused_with_the_reason_where_nobody_could_take_over() {
 #[test]
 fn without_a_line_the_others_may_lead_and_whoever_is_first_takes_over() {
     let election = election();
-    let single = |id| election.host(id).option("--recipe", "single").option("--on-loss", "rejoin").spawn();
+    let single = |id| election.steady_host(id).option("--recipe", "single").option("--on-loss", "rejoin").spawn();
     let _first = single("a");
     election.diary.until_started(1);
     let _second = single("b");
@@ -321,7 +325,7 @@ fn without_a_line_the_others_may_lead_and_whoever_is_first_takes_over() {
 #[test]
 fn a_handover_between_several_leaders_is_refused_with_what_moves_one() {
     let election = election();
-    let host = election.host("a").option("--leaders", "3").spawn();
+    let host = election.steady_host("a").option("--leaders", "3").spawn();
     election.diary.until_started(1);
     // Nobody waits for it.
     host.until_logged("record of the number of leaders");
@@ -335,7 +339,7 @@ fn a_handover_between_several_leaders_is_refused_with_what_moves_one() {
 fn handovers_holds_and_cuts_at_once_never_let_two_run() {
     let election = election();
     let link = link();
-    let mut all = hosts(&election, &["a", "b", "c"]);
+    let mut all = hosts_with(&election, &["a", "b", "c"], |_| SESSION_TIMEOUT);
     all.push(election.host_behind(&link, "d").spawn());
     election.until_candidates(4);
     let servers = super::server().connect_string();

@@ -16,8 +16,8 @@ use crate::support::{Election, Running, wait};
 fn two(election: &Election) -> Vec<Running> {
     let mut hosts = Vec::new();
     for id in ["a", "b"] {
-        let host = election.host(id).option("--stop-signal", "USR1").option("--stop-timeout", "3s");
-        hosts.push(host.session_timeout("10s").spawn());
+        let host = election.steady_host(id).option("--stop-signal", "USR1").option("--stop-timeout", "3s");
+        hosts.push(host.spawn());
         election.until_candidates(hosts.len());
         wait::until("it has said who it is", || election.admin.exists(&election.path(&format!("members/{id}"))));
     }
@@ -64,7 +64,7 @@ fn an_order_is_followed_over_another_session_where_the_server_goes_away() {
 #[test]
 fn an_order_that_is_taken_back_while_no_server_answers_is_seen_to_be_gone_in_the_next_session() {
     let (election, link) = (election(), link());
-    let _host = election.host("a").option("--stop-signal", "USR1").option("--stop-timeout", "10m").spawn();
+    let _host = election.steady_host("a").option("--stop-signal", "USR1").option("--stop-timeout", "10m").spawn();
     election.diary.until_started(1);
     let mut order = orders(&link.connect_string(), &["disable", &election.name, "--wait", "--timeout", "1m"]);
     let mut lines = BufReader::new(order.stdout.take().unwrap()).lines().map_while(Result::ok);
@@ -85,7 +85,7 @@ fn an_order_that_is_taken_back_while_no_server_answers_is_seen_to_be_gone_in_the
 #[test]
 fn who_waits_for_what_becomes_of_an_order_is_told_that_it_was_taken_back() {
     let election = election();
-    let host = election.host("a").option("--stop-signal", "USR1").option("--stop-timeout", "10m").spawn();
+    let host = election.steady_host("a").option("--stop-signal", "USR1").option("--stop-timeout", "10m").spawn();
     election.diary.until_started(1);
     let servers = server().connect_string();
     // One after the other: the command is being stopped, and does not end.
@@ -125,11 +125,11 @@ fn handover(election: &Election, words: &[&str], last: &str) -> (Vec<String>, im
 #[test]
 fn who_waits_for_a_handover_is_told_at_once_who_has_taken_its_place_or_that_it_is_gone() {
     let election = election();
-    let first = election.host("a").option("--stop-signal", "USR1").option("--stop-timeout", "10m").spawn();
+    let first = election.steady_host("a").option("--stop-signal", "USR1").option("--stop-timeout", "10m").spawn();
     election.until_candidates(1);
-    let second = election.host("b").session_timeout("10s").spawn();
+    let second = election.steady_host("b").spawn();
     election.until_candidates(2);
-    let third = election.host("c").spawn();
+    let third = election.steady_host("c").spawn();
     let may_lead = |id: &str| {
         let member = election.admin.find(&election.path(&format!("members/{id}")));
         member.is_some_and(|(member, _)| member.contains(r#""eligible":true"#))
@@ -176,7 +176,7 @@ fn a_handover_to_one_host_is_ordered_once_though_the_server_goes_away_in_between
 fn where_no_server_answers_any_more_it_is_said_that_the_order_stands() {
     let (election, link) = (election(), link());
     let _hosts = two(&election);
-    let order = orders(&link.connect_string(), &["disable", &election.name, "--wait", "--timeout", "2s"]);
+    let order = orders(&link.connect_string(), &["disable", &election.name, "--wait", "--timeout", "6s"]);
     until_stopping(&election);
     link.cut();
     let said = said(order);
@@ -226,7 +226,7 @@ fn a_handover_to_which_no_answer_comes_is_said_to_stand_perhaps_and_that_to_one_
     let (name, control) = (&election.name, election.path("control"));
     let writes = [request::CREATE, request::SET_DATA, request::MULTI, request::CREATE2];
     let handover = |to: &[&str]| {
-        let words = [&["handover", name, "--connect-timeout", "2s"], to].concat();
+        let words = [&["handover", name, "--connect-timeout", "5s"], to].concat();
         ctl_at(&link.connect_string(), &words, &[])
     };
     link.drop_next_reply_to(&writes);
@@ -268,7 +268,7 @@ fn who_waits_for_the_next_leader_goes_on_at_another_server_and_is_told_that_the_
     wait::until("it waits", || link.forwarded().len() > 30);
     link.drop_next_reply();
     link.wait_until_dropped(1);
-    let host = election.host("a").spawn();
+    let host = election.steady_host("a").spawn();
     let said = self::said(order);
     assert!(said.code == 0 && said.output.ends_with("a leads\n"), "{said:?}");
     assert!(said.output.contains("the same server is asked"), "{said:?}");
@@ -276,7 +276,7 @@ fn who_waits_for_the_next_leader_goes_on_at_another_server_and_is_told_that_the_
 
     election.admin.set(&election.path("lease"), r#"{"v":1,"state":"free","lease_ms":5}"#);
     let asked = link.forwarded().len();
-    let order = enable("2s");
+    let order = enable("6s");
     wait::until("it waits", || link.forwarded().len() > asked + 30);
     link.cut();
     let said = self::said(order);
@@ -313,7 +313,7 @@ fn ctrl_c_ends_the_waiting_and_says_that_the_order_stands() {
 
     // It makes no room.
     wait::until("it may lead", || moved.admin.read(&moved.path("members/a")).contains(r#""eligible":true"#));
-    let _third = moved.host("c").spawn();
+    let _third = moved.steady_host("c").spawn();
     moved.until_candidates(3);
     wait::until("it has said who it is", || moved.admin.exists(&moved.path("members/c")));
     hosts[1][0].signal(Signal::SIGSTOP);

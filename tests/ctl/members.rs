@@ -7,7 +7,7 @@ use crate::support::{http, wait};
 #[test]
 fn members_say_their_containment_whether_they_are_protected_and_where_the_service_is() {
     let election = election();
-    let host = |id| election.host(id).option("--contain", "subreaper");
+    let host = |id| election.steady_host(id).option("--contain", "subreaper");
     let leader = host("a").option("--meta", "address=10.0.0.7:8080").flag("--meta=zone=b");
     let leader = leader.option("--http", "127.0.0.1:0").spawn();
     election.diary.until_started(1);
@@ -30,7 +30,7 @@ fn members_say_their_containment_whether_they_are_protected_and_where_the_servic
 #[test]
 fn a_member_of_an_earlier_build_says_less() {
     let election = election();
-    let _leader = election.host("a").spawn();
+    let _leader = election.steady_host("a").spawn();
     election.diary.until_started(1);
     wait::until("it says who it is", || election.admin.exists(&election.path("members/a")));
     election.admin.create(&election.path("members/old"), r#"{"v":1,"id":"old","host":"h","pid":7,"version":"0.0.9"}"#);

@@ -14,6 +14,7 @@ use super::operator::ctl_at;
 use super::screens::{alike, is_date, is_time};
 use super::{election, link, server};
 use crate::support::addresses::{asked, silent_name_server};
+use crate::support::election::STEADY;
 use crate::support::golden::golden;
 use crate::support::pki::Authority;
 use crate::support::tracer::Tracer;
@@ -42,6 +43,9 @@ const LEFT_OUT: [&str; 11] = [
     "A request found no answer",
     "SIGTERM was received",
 ];
+
+/// T of a leader whose lease runs out in its scene; before, it outlives a stall of four seconds.
+const SOON_OVER: &str = "8s";
 
 /// Said of servers that are only slow.
 const SLOW: &str = "no server answered in time";
@@ -79,7 +83,7 @@ fn every_trouble_of_the_night_is_told_as_it_was_reviewed() {
 
 /// A host whose log can be read by programs.
 fn host(election: &Election, id: &str) -> Subject {
-    as_at_night(election.host(id))
+    as_at_night(election.steady_host(id))
 }
 
 fn as_at_night(host: Subject) -> Subject {
@@ -140,7 +144,7 @@ fn wrong_acl() -> String {
 fn wrong_chroot() -> String {
     let election = election();
     let typo = format!("{}/prodd-{}", election.servers(), election.name);
-    let host = as_at_night(election.host_at(&typo, "a")).spawn();
+    let host = as_at_night(election.host_at(&typo, "a")).session_timeout(STEADY).spawn();
     host.until_logged("Command started");
     let other = format!("{}/produ-{}", election.servers(), election.name);
     said("a", &host, 0) + &status(&other, &election)
@@ -168,7 +172,7 @@ fn cut_off_shortly() -> String {
 
 fn cut_off() -> String {
     let (election, link) = (election(), link());
-    let host = as_at_night(election.host_behind(&link, "a")).option("--on-loss", "exit");
+    let host = as_at_night(election.host_behind(&link, "a")).session_timeout("15s").option("--on-loss", "exit");
     let host = host.command(&["sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"]).spawn();
     host.until_logged("Command started");
     let before = lines(&host);
@@ -184,7 +188,7 @@ fn cut_off() -> String {
 
 fn hung() -> String {
     let election = election();
-    let first = host(&election, "a").spawn();
+    let first = host(&election, "a").session_timeout(SOON_OVER).spawn();
     first.until_logged("Command started");
     // So that it is elected before its wait is over, however late that is told.
     let second = host(&election, "b").option("--takeover-delay", "5s").spawn();
@@ -224,7 +228,7 @@ fn drained() -> String {
     let on = |id: &str, name: &str| {
         let mut wrapper = Command::new("unshare");
         wrapper.args(["--uts", "sh", "-c", r#"hostname "$0" && exec "$@""#, name]);
-        as_at_night(election.host_at(&servers, id)).spawn_inside(wrapper)
+        as_at_night(election.host_at(&servers, id)).session_timeout(STEADY).spawn_inside(wrapper)
     };
     let is = |id: &str, key: &str, value: Value| {
         let seen = ctl_at(&servers, &["status", &election.name, "-o", "json"], &[]).json();
@@ -282,13 +286,13 @@ fn two_signals() -> String {
 
 fn stuck() -> String {
     let election = election();
+    let first = election.host("a").session_timeout(SOON_OVER).option("--stop-timeout", "1s");
     let first =
-        election.host("a").session_timeout("4s").option("--stop-timeout", "1s").option("--contain", "subreaper");
-    let first = first.option("--log-level", "info").option("--log-format", "json").spawn();
+        first.option("--contain", "subreaper").option("--log-level", "info").option("--log-format", "json").spawn();
     let start = election.diary.until_started(1);
     first.until_logged("Command started");
     // With the same command: the first one may see before or after the end of its own that another one would be another job.
-    let second = election.host("b").session_timeout("4s").option("--log-level", "info").spawn();
+    let second = election.steady_host("b").option("--log-level", "info").spawn();
     election.until_candidates(2);
     let (tracer, before) = (Tracer::of(start.pid), lines(&first));
     first.signal(Signal::SIGTERM);

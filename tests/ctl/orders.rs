@@ -6,21 +6,24 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use super::operator::{ctl, ctl_at};
-use super::queue::{hosts, line, stops_slowly, until_last_started};
+use super::queue::{hosts, hosts_with, line, stops_slowly, until_last_started};
 use super::{election, link, server};
+use crate::support::election::STEADY;
 use crate::support::{Admin, Election, Subject, wait};
 
 #[test]
 fn a_disabled_election_runs_nothing_anywhere_and_nobody_loses_his_place() {
     let election = election();
-    let mut hosts = hosts(&election, &["a", "b", "c"]);
+    // The session of the one that is killed ends soon.
+    let timeout = |id: &str| if id == "b" { "6s" } else { STEADY };
+    let mut hosts = hosts_with(&election, &["a", "b", "c"], timeout);
     let said = ctl(&["disable", &election.name, "--reason", "upgrade", "--wait"]);
     assert!(said.code == 0 && said.output.ends_with("no command runs\n"), "{said:?}");
     election.diary.until_nobody_lives();
     assert_eq!((election.state().as_str(), line(&election)), ("free", vec!["a".into(), "b".into(), "c".into()]));
 
     // Whoever comes or goes meanwhile, nothing is run.
-    let _newcomer = election.host("d").spawn();
+    let _newcomer = election.steady_host("d").spawn();
     election.until_candidates(4);
     hosts.remove(1).kill();
     election.until_candidates(3);
@@ -39,7 +42,7 @@ fn while_the_record_cannot_be_read_nobody_says_that_no_command_runs() {
     for record in ["garbage", r#"{"v":2}"#] {
         let election = election();
         // It is stopped, so that it neither hears the order nor mends its record.
-        let host = election.host("a").spawn();
+        let host = election.steady_host("a").spawn();
         election.diary.until_started(1);
         host.signal(Signal::SIGSTOP);
         election.admin.set(&election.path("lease"), record);
@@ -81,7 +84,7 @@ fn a_long_reason_does_not_hide_what_ends_the_order() {
 #[test]
 fn a_job_that_an_operator_stopped_says_why_its_status_is_no_success() {
     let election = election();
-    let mut host = election.host("a").option("--slot", "noon").spawn();
+    let mut host = election.steady_host("a").option("--slot", "noon").spawn();
     election.diary.until_started(1);
     assert_eq!(ctl(&["disable", &election.name, "--reason", "r", "--wait"]).code, 0);
     assert_eq!(ctl(&["enable", &election.name]).code, 0);
@@ -90,7 +93,7 @@ fn a_job_that_an_operator_stopped_says_why_its_status_is_no_success() {
     let why = "-> releasing: leadership was lost during our own run, which was stopped and is not repeated";
     assert!(log.contains(why) && !log.contains("duplicate") && !log.contains("another run counts"), "{log}");
     assert_eq!(election.diary.starts().len(), 1);
-    let mut other = election.host("b").option("--slot", "noon").spawn();
+    let mut other = election.steady_host("b").option("--slot", "noon").spawn();
     assert!(other.code() == 0 && other.log().contains("This call is a duplicate: slot noon "), "{}", other.log());
 }
 
@@ -99,7 +102,7 @@ fn a_newcomer_to_a_disabled_election_starts_nothing_though_it_is_first_in_line()
     let election = election();
     election.prepare();
     assert_eq!(ctl(&["disable", &election.name, "--reason", "r"]).code, 0);
-    let host = election.host("a").spawn();
+    let host = election.steady_host("a").spawn();
     election.until_candidates(1);
     host.until_logged("request=Enter");
     wait::pass(wait::SETTLED);
@@ -113,7 +116,7 @@ fn an_order_ends_by_itself() {
     let election = election();
     let _hosts = hosts(&election, &["a"]);
     // Long enough for the command to end before.
-    assert_eq!(ctl(&["disable", &election.name, "--reason", "r", "--for", "4s", "--wait"]).code, 0);
+    assert_eq!(ctl(&["disable", &election.name, "--reason", "r", "--for", "6s", "--wait"]).code, 0);
     assert_eq!(until_last_started(&election, 2), "a");
     until_no_order(&election);
 }
@@ -146,7 +149,7 @@ fn an_order_that_has_lapsed_is_deleted_and_not_obeyed_by_a_host_that_starts_late
     assert!(status.contains("lapsed"), "{status}");
     let list = ctl(&["list", "-o", "plain"]).output;
     assert!(list.lines().any(|line| line.starts_with(&election.name) && line.ends_with("nobody leads")), "{list}");
-    let host = election.host("a").spawn();
+    let host = election.steady_host("a").spawn();
     assert_eq!(until_last_started(&election, 1), "a");
     until_no_order(&election);
     assert!(!host.log().contains("disabled"), "{}", host.log());
@@ -158,7 +161,8 @@ fn an_order_that_is_given_while_a_host_deletes_one_that_has_lapsed_is_not_lost()
     let (election, link) = (election(), link());
     let root = format!("/lapse-{}", election.name);
     election.admin.create_all(&format!("{root}/drains"));
-    let host = election.host_behind(&link, "a").without("--name").option("--path", &format!("{root}/job")).spawn();
+    let host = election.host_behind(&link, "a").session_timeout(STEADY).without("--name");
+    let host = host.option("--path", &format!("{root}/job")).spawn();
     election.diary.until_started(1);
     let name = nix::unistd::gethostname().unwrap().into_string().unwrap();
     for (path, before, after, complaint) in [
@@ -217,14 +221,14 @@ fn who_waits_for_the_only_election_waits_on_for_it_when_a_second_one_begins() {
     let control = begin("first") + "/control";
     let servers = format!("{}{chroot}", server().connect_string());
     let said = std::thread::scope(|scope| {
-        let asked = scope.spawn(|| ctl_at(&servers, &["disable", "--wait", "--timeout", "2s"], &[]));
+        let asked = scope.spawn(|| ctl_at(&servers, &["disable", "--wait", "--timeout", "4s"], &[]));
         wait::until("the order is given", || {
             election.admin.find(&control).is_some_and(|(order, _)| order.contains("disabled"))
         });
         begin("second");
         asked.join().unwrap()
     });
-    assert!(said.code == 1 && said.output.contains("a may still run the command after 2s"), "{said:?}");
+    assert!(said.code == 1 && said.output.contains("a may still run the command after 4s"), "{said:?}");
 }
 
 #[test]
@@ -307,10 +311,10 @@ fn under_at_least_one_a_leader_that_is_cut_off_is_waited_for_though_the_record_i
     wait::until("it is written down", || election.admin.exists(&history));
     link.stall();
     election.diary.until_started(2);
-    let said = ctl(&["disable", &election.name, "--wait", "--timeout", "3s"]);
+    let said = ctl(&["disable", &election.name, "--wait", "--timeout", "6s"]);
     let sentence = "\na is cut off or dead; with --guarantee at-least-one its command may run until 20";
     assert!(
-        said.code == 1 && said.output.contains(sentence) && said.output.ends_with(" (3s have passed)\n"),
+        said.code == 1 && said.output.contains(sentence) && said.output.ends_with(" (6s have passed)\n"),
         "{said:?}"
     );
     assert!(election.diary.somebody_lives());
@@ -378,7 +382,7 @@ fn enabled_is_led_when_a_command_runs() {
     let election = election();
     let well = election.diary.directory().join("well");
     let step = format!("until test -e {}; do sleep 0.05; done", well.display());
-    let _host = election.host("a").option("--before-start", &step).spawn();
+    let _host = election.steady_host("a").option("--before-start", &step).spawn();
     wait::until("it has said who it is", || election.admin.exists(&election.path("members/a")));
     assert_eq!(ctl(&["disable", &election.name, "--reason", "r", "--wait"]).code, 0);
     let said = ctl(&["enable", &election.name, "--wait", "--timeout", "3s"]);
@@ -407,7 +411,8 @@ fn enabled_is_not_told_as_idle_while_the_command_still_stops() {
 #[test]
 fn orders_that_make_no_sense_are_reported_and_ignored() {
     let election = election();
-    let hosts = hosts(&election, &["a", "b"]);
+    // The lease is renewed each second.
+    let hosts = hosts_with(&election, &["a", "b"], |_| "8s");
     election.admin.create(&election.path("control"), "garbage");
     for host in &hosts {
         host.until_logged("The operators' orders could not be read, and are ignored");

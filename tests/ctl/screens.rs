@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::failures::NOBODY;
 use super::{election, server};
 use crate::support::golden::golden;
 use crate::support::terminal::Terminal;
@@ -58,11 +59,11 @@ pub fn is_time(word: &str) -> bool {
     word.len() == 8 && word.matches(':').count() == 2
 }
 
-/// `a` leads with the lease of its session timeout, `b` and `c` wait; all have said who they are.
+/// `a` leads, `b` and `c` wait; all have said who they are.
 fn three(election: &Election) -> Vec<crate::support::Running> {
     let mut hosts = Vec::new();
     for id in ["a", "b", "c"] {
-        hosts.push(election.host(id).spawn());
+        hosts.push(election.steady_host(id).spawn());
         election.until_candidates(hosts.len());
         wait::until("it has said who it is", || election.admin.exists(&election.path(&format!("members/{id}"))));
     }
@@ -108,7 +109,7 @@ fn the_live_list_shows_trouble_first_and_the_rest_of_each_lease() {
     let (well, ill) = (election(), election());
     let root = format!("/live-{}", well.name);
     let host = |election: &Election, id: &str| {
-        election.host(id).without("--name").option("--path", &format!("{root}/{}", election.name))
+        election.steady_host(id).without("--name").option("--path", &format!("{root}/{}", election.name))
     };
     let _leader = host(&well, "a").spawn();
     well.diary.until_started(1);
@@ -162,9 +163,8 @@ fn a_history_that_is_too_long_for_the_screen_shows_its_end() {
 
 #[test]
 fn the_live_list_shows_all_of_what_is_wrong_with_the_servers() {
-    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let program = env!("CARGO_BIN_EXE_zk-leaderctl");
-    let servers = format!("{gone},{gone},{gone}");
+    let servers = [NOBODY; 4].join(",");
     let terminal = Terminal::of(24, &["sh", "-c", &format!("{program} -z {servers} list --watch; read -r line")]);
     let screen = terminal.until_shown("check --connect");
     assert!(screen.lines().all(|line| line.chars().count() <= 100), "{screen}");

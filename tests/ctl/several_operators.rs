@@ -107,7 +107,7 @@ fn an_operator_whose_clock_is_fast_does_not_take_the_order_of_another_one_for_en
     let said = bob(&["disable", name, "--for", "3s"]);
     assert!(said.code == 1 && said.error.contains("would end earlier than the order of "), "{said:?}");
 
-    let _host = election.host("a").spawn();
+    let _host = election.steady_host("a").spawn();
     wait::until("it is there", || election.admin.exists(&election.path("members/a")));
     let said = bob(&["status", name]).output;
     assert!(said.contains("which may be fast: no host has deleted the order): Anna: restore; "), "{said}");
