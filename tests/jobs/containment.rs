@@ -7,7 +7,7 @@ use std::process::Command;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::{LEASE, election, link, millis};
+use super::{LEASE, election, link, secs};
 use crate::support::tracer::Tracer;
 use crate::support::wait::AT_ONCE;
 use crate::support::{Election, Subject, diary, subject, wait};
@@ -39,7 +39,8 @@ fn every_containment_ends_the_tree_at_once_when_the_supervisor_is_killed() {
     for contain in WAYS {
         let election = election();
         let witness = ["ignore-term", "daemonise"];
-        let host = election.host("a").session_timeout("8s").option("--contain", contain);
+        // Its lease outlasts what is meant by at once.
+        let host = election.steady_host("a").option("--contain", contain);
         let mut host = host.witness(&election.diary, &witness).spawn();
         election.diary.until_noted("orphan");
         let killed_at = diary::now();
@@ -55,11 +56,11 @@ fn every_containment_ends_the_tree_at_once_when_the_supervisor_is_killed() {
 #[test]
 fn an_ordinary_user_has_the_whole_tree_ended_before_the_successor_starts() {
     let election = election();
-    let host = election.host("a").session_timeout("8s").witness(&election.diary, &["ignore-term", "daemonise"]);
+    let host = election.steady_host("a").witness(&election.diary, &["ignore-term", "daemonise"]);
     let mut host = host.spawn_as_ordinary_user(election.diary.directory());
     election.diary.until_noted("orphan");
     assert!(host.log().contains("Containment: subreaper"), "{}", host.log());
-    let _next = election.host("b").spawn();
+    let _next = election.steady_host("b").spawn();
     election.until_candidates(2);
     host.kill();
     host.status();
@@ -120,7 +121,7 @@ fn every_containment_ends_the_tree_when_guard_and_supervisor_are_killed_together
 #[test]
 fn a_killed_sentinel_is_told_and_ends_nothing() {
     let election = election();
-    let mut host = election.host("a").session_timeout("4s").witness(&election.diary, &["daemonise"]).spawn();
+    let mut host = election.steady_host("a").witness(&election.diary, &["daemonise"]).spawn();
     election.diary.until_noted("orphan");
     kill(Pid::from_raw(host.sentinel_pid()), Signal::SIGKILL).unwrap();
     host.until_logged("A sentinel, the parent of a guard, was killed");
@@ -147,27 +148,36 @@ fn what_we_were_started_with_is_reaped_when_it_ends_and_is_never_killed_with_the
     let host = host.option("--hook", "sleep 1000").option("--hook-timeout", "500s");
     let mut host = host.witness(&election.diary, &["daemonise"]).spawn_inside(shell);
     election.diary.until_noted("orphan");
-    let stranger: i32 = fs::read_to_string(&noted).unwrap().trim().parse().unwrap();
+    let stranger =
+        Stranger(wait::for_some("the other job is there", || fs::read_to_string(&noted).ok()?.trim().parse().ok()));
     let is_sentinel =
         |pid: &i32| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "lease-sentinel\n");
     let guards = || {
         let sentinels: Vec<i32> = subject::children_of(host.pid()).into_iter().filter(is_sentinel).collect();
-        sentinels.into_iter().map(|sentinel| subject::children_of(sentinel)[0]).collect::<Vec<_>>()
+        sentinels.into_iter().filter_map(|sentinel| subject::children_of(sentinel).first().copied()).collect::<Vec<_>>()
     };
     let inherited = || subject::children_of(host.pid()).into_iter().filter(|pid| !is_sentinel(pid)).collect::<Vec<_>>();
     wait::until("the job that has ended is reaped", || inherited().len() == 1);
     // Its child becomes ours, and is none of the tree.
     kill(Pid::from_raw(inherited()[0]), Signal::SIGKILL).unwrap();
-    wait::until("we have adopted it", || inherited() == [stranger]);
+    wait::until("we have adopted it", || inherited() == [stranger.0]);
+    wait::until("the command has a guard, and the hook", || guards().len() == 2);
     let guards = guards();
-    assert_eq!(guards.len(), 2, "of the command, and of the hook");
     kill(Pid::from_raw(guards[1]), Signal::SIGKILL).unwrap();
     host.until_logged("The guard of --hook died");
     kill(Pid::from_raw(guards[0]), Signal::SIGKILL).unwrap();
     assert_eq!(host.code(), 70);
     assert!(!election.diary.somebody_lives());
-    assert!(subject::is_alive(stranger), "{}", host.log());
-    kill(Pid::from_raw(stranger), Signal::SIGKILL).unwrap();
+    assert!(subject::is_alive(stranger.0), "{}", host.log());
+}
+
+/// A process that nothing else ends; killed when dropped.
+struct Stranger(i32);
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        kill(Pid::from_raw(self.0), Signal::SIGKILL).ok();
+    }
 }
 
 /// A witness that daemonises, and has lost its parent-death signal by becoming another user; only root can do that.
@@ -186,7 +196,7 @@ fn as_another_user(host: Subject, election: &Election) -> Subject {
 fn every_containment_stops_and_releases_on_request_and_says_what_it_is() {
     for contain in WAYS {
         let election = election();
-        let host = election.host("a").session_timeout("4s").option("--contain", contain);
+        let host = election.steady_host("a").option("--contain", contain);
         let mut host = host.witness(&election.diary, &["daemonise", "status=4"]).spawn();
         election.diary.until_noted("orphan");
         host.signal(Signal::SIGTERM);
@@ -207,7 +217,7 @@ fn every_containment_passes_the_commands_status_on() {
     for contain in WAYS {
         let election = election();
         for (script, code) in [("exit 37", 37), ("kill -9 $$", 137)] {
-            let host = election.host("a").session_timeout("4s").option("--contain", contain);
+            let host = election.steady_host("a").option("--contain", contain);
             assert_eq!(host.command(&["sh", "-c", script]).spawn().code(), code, "{contain}");
         }
     }
@@ -216,7 +226,7 @@ fn every_containment_passes_the_commands_status_on() {
 #[test]
 fn in_a_pid_namespace_the_command_sees_only_its_own_tree() {
     let election = election();
-    let host = election.host("a").session_timeout("4s").option("--contain", "pid-namespace");
+    let host = election.steady_host("a").option("--contain", "pid-namespace");
     let mut host = host.command(&["sh", "-c", "cd /proc && ls -d [0-9]* | wc -l"]).spawn();
     assert_eq!(host.code(), 0, "{}", host.log());
     let seen: usize = host.output().trim().parse().unwrap();
@@ -238,7 +248,7 @@ fn a_command_of_another_user_is_ended_with_all_that_it_left() {
         link.stall();
         election.diary.until_nobody_lives();
         let lived = diary::now().saturating_sub(cut_at);
-        assert!(lived < LEASE + millis(4000), "{contain}: {lived:?} after its last renewal: {}", host.log());
+        assert!(lived < LEASE + secs(8), "{contain}: {lived:?} after its last renewal: {}", host.log());
     }
 }
 
@@ -246,10 +256,10 @@ fn a_command_of_another_user_is_ended_with_all_that_it_left() {
 #[test]
 fn a_process_that_survives_sigkill_delays_its_successor_by_the_stop_timeout_and_a_lease() {
     let election = election();
-    let host = election.host("a").session_timeout("4s").option("--stop-timeout", "1s").option("--contain", "subreaper");
+    let host = election.host("a").session_timeout("6s").option("--stop-timeout", "1s").option("--contain", "subreaper");
     let mut first = host.spawn();
     let start = election.diary.until_started(1);
-    let _second = election.host("b").session_timeout("4s").spawn();
+    let _second = election.steady_host("b").spawn();
     election.until_candidates(2);
     let tracer = Tracer::of(start.pid);
     first.signal(Signal::SIGTERM);

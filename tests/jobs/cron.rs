@@ -15,7 +15,7 @@ const INTERRUPTED: &str = "A run was interrupted";
 
 /// A short job for one slot.
 fn job(election: &Election, id: &str, slot: &str) -> Subject {
-    election.host(id).witness(&election.diary, &["exit-after=100"]).option("--slot", slot)
+    election.steady_host(id).witness(&election.diary, &["exit-after=100"]).option("--slot", slot)
 }
 
 fn last_run(election: &Election) -> Value {
@@ -87,7 +87,7 @@ fn a_slot_whose_first_leader_cannot_prepare_is_run_by_another() {
 #[test]
 fn an_interrupted_run_is_not_repeated_but_reported_when_the_next_one_starts() {
     let election = election();
-    let first = election.host("a").option("--slot", "noon").spawn();
+    let first = election.steady_host("a").option("--slot", "noon").spawn();
     election.diary.until_started(1);
     let mut waits = job(&election, "b", "noon").spawn();
     election.until_candidates(2);
@@ -108,7 +108,7 @@ fn an_interrupted_run_is_not_repeated_but_reported_when_the_next_one_starts() {
 fn with_retry_failed_an_interrupted_or_failed_run_is_repeated_until_it_succeeds() {
     let election = election();
     let call = |id, witness: &[&str]| {
-        let host = election.host(id).option("--slot", "noon").flag("--retry-failed");
+        let host = election.steady_host(id).option("--slot", "noon").flag("--retry-failed");
         host.witness(&election.diary, witness).spawn()
     };
     let first = call("a", &[]);
@@ -145,7 +145,7 @@ fn a_slot_whose_leadership_is_lost_ends_with_76_and_is_not_tried_again() {
 #[test]
 fn a_call_that_gives_up_waiting_leaves_the_slot_to_the_others() {
     let election = election();
-    let holder = election.host("holder").spawn();
+    let holder = election.steady_host("holder").spawn();
     election.diary.until_started(1);
     assert_eq!(job(&election, "impatient", "noon").option("--wait", "200ms").spawn().code(), 75);
     let mut stopped = job(&election, "stopped", "noon").spawn();
@@ -258,7 +258,7 @@ fn a_run_within_half_a_period_before_a_call_makes_it_a_duplicate() {
     let election = election();
     let call = |id: &str| {
         let witness = ["exit-after=10"];
-        let mut host = election.host(id).option("--once-per", "1m").witness(&election.diary, &witness).spawn();
+        let mut host = election.steady_host(id).option("--once-per", "1m").witness(&election.diary, &witness).spawn();
         assert_eq!(host.code(), 0, "{}", host.log());
         host.log().contains(DUPLICATE)
     };

@@ -12,7 +12,7 @@ use crate::support::subject::copy_program;
 use crate::support::{Election, wait};
 
 fn code_of(election: &Election, script: &str) -> i32 {
-    let mut host = election.host("a").session_timeout("4s").command(&["sh", "-c", script]).spawn();
+    let mut host = election.steady_host("a").command(&["sh", "-c", script]).spawn();
     host.code()
 }
 
@@ -38,9 +38,9 @@ fn a_command_killed_by_a_signal_gives_128_and_its_number() {
 #[test]
 fn a_command_that_cannot_be_executed_gives_126_and_one_that_is_not_there_127() {
     let election = election();
-    let mut missing = election.host("a").command(&["/no/such/command"]).spawn();
+    let mut missing = election.steady_host("a").command(&["/no/such/command"]).spawn();
     assert_eq!(missing.code(), 127, "{}", missing.log());
-    let mut directory = election.host("a").command(&["/"]).spawn();
+    let mut directory = election.steady_host("a").command(&["/"]).spawn();
     assert_eq!(directory.code(), 126, "{}", directory.log());
     assert_eq!(election.candidates(), [""; 0]);
 }
@@ -50,7 +50,7 @@ fn a_command_that_cannot_be_executed_gives_126_and_one_that_is_not_there_127() {
 fn a_limit_on_the_size_of_files_costs_lines_of_the_log_and_not_the_command() {
     let election = election();
     let log = election.diary.directory().join("log");
-    let host = election.host("a").option("--log-level", "debug").command(&["sh", "-c", "exit 5"]).to_process();
+    let host = election.steady_host("a").option("--log-level", "debug").command(&["sh", "-c", "exit 5"]).to_process();
     let mut limited = Command::new("prlimit");
     limited.args(["--fsize=2048"]).arg(host.get_program()).args(host.get_args());
     let status = limited.stderr(File::create(&log).unwrap()).status().unwrap();
@@ -112,7 +112,7 @@ fn with_on_exit_rejoin_two_hosts_alternate() {
     let election = election();
     let hosts = ["a", "b"].map(|id| {
         let witness = ["exit-after=1500"];
-        let host = election.host(id).session_timeout("4s").option("--on-exit", "rejoin");
+        let host = election.steady_host(id).option("--on-exit", "rejoin");
         let host = host.witness(&election.diary, &witness).spawn();
         wait::until("it lines up", || !election.admin.children(&election.path("election")).is_empty());
         host
@@ -128,7 +128,7 @@ fn with_on_exit_rejoin_two_hosts_alternate() {
 #[test]
 fn with_on_loss_exit_a_lost_leadership_is_status_76() {
     let lost = election();
-    let mut host = lost.host("a").session_timeout("4s").option("--on-loss", "exit").spawn();
+    let mut host = lost.steady_host("a").option("--on-loss", "exit").spawn();
     lost.diary.until_started(1);
     lost.admin.delete(&lost.first());
     assert_eq!(host.code(), 76, "{}", host.log());
@@ -146,7 +146,7 @@ fn with_on_loss_exit_a_lost_leadership_is_status_76() {
 #[test]
 fn a_requested_stop_is_0_if_the_command_dies_of_the_stop_signal() {
     let election = election();
-    let mut host = election.host("a").session_timeout("4s").command(&["sleep", "1000"]).spawn();
+    let mut host = election.steady_host("a").command(&["sleep", "1000"]).spawn();
     host.until_logged("Command started");
     host.signal(Signal::SIGTERM);
     assert_eq!(host.code(), 0, "{}", host.log());
@@ -156,7 +156,7 @@ fn a_requested_stop_is_0_if_the_command_dies_of_the_stop_signal() {
 #[test]
 fn another_stop_signal_is_the_one_that_is_sent() {
     let election = election();
-    let mut host = election.host("a").session_timeout("4s").option("--stop-signal", "INT").spawn();
+    let mut host = election.steady_host("a").option("--stop-signal", "INT").spawn();
     election.diary.until_started(1);
     host.signal(Signal::SIGTERM);
     assert_eq!(host.code(), 0);
@@ -168,7 +168,8 @@ fn another_stop_signal_is_the_one_that_is_sent() {
 #[test]
 fn a_run_that_goes_well_is_told_in_six_lines() {
     let election = election();
-    let host = election.host("a").option("--log-level", "info").option("--contain", "subreaper").command(&["true"]);
+    let host =
+        election.steady_host("a").option("--log-level", "info").option("--contain", "subreaper").command(&["true"]);
     let mut host = host.spawn();
     assert_eq!(host.code(), 0, "{}", host.log());
     let log = host.log();

@@ -31,8 +31,18 @@ fn until_fencing(election: &Election, count: usize) {
     wait::until("the fence command runs", || fenced(election).len() >= count);
 }
 
+/// Its lease lasts as long as that of the one before.
 fn host(election: &Election, id: &str, what: &str) -> Subject {
-    election.host(id).option("--fence-cmd", &fencing(election, id, what))
+    fences(election.host(id), election, id, what)
+}
+
+/// The same for one that is not to lose its lease.
+fn steady_host(election: &Election, id: &str, what: &str) -> Subject {
+    fences(election.steady_host(id), election, id, what)
+}
+
+fn fences(host: Subject, election: &Election, id: &str, what: &str) -> Subject {
+    host.option("--fence-cmd", &fencing(election, id, what))
 }
 
 /// A leader whose host falls silent for ever, and its number as a process.
@@ -59,9 +69,9 @@ fn sleeper(host: &Running) -> i32 {
 #[test]
 fn nobody_is_fenced_at_the_first_term_or_after_a_clean_end() {
     let election = election();
-    let mut first = host(&election, "a", "true").spawn();
+    let mut first = steady_host(&election, "a", "true").spawn();
     election.diary.until_started(1);
-    let _second = host(&election, "b", "true").spawn();
+    let _second = steady_host(&election, "b", "true").spawn();
     election.until_candidates(2);
     first.signal(Signal::SIGTERM);
     assert_eq!(first.code(), 0);
@@ -76,12 +86,12 @@ fn a_lost_leader_is_fenced_before_the_command_starts_while_the_lease_is_renewed(
     // Longer than the lease.
     let hooks = election.diary.directory().join("hooks");
     let hook = format!("echo $ZK_LEADER_EVENT >>{}", hooks.display());
-    let second = host(&election, "b", "sleep 5").option("--hook", &hook).spawn();
+    let second = host(&election, "b", "sleep 8").session_timeout("6s").option("--hook", &hook).spawn();
     until_fencing(&election, 1);
     let record = election.record();
     assert_eq!((record["holder"]["id"].as_str(), record["unfenced"][0]["id"].as_str()), (Some("b"), Some("a")));
     let begun_at = diary::now();
-    let _third = host(&election, "c", "true").spawn();
+    let _third = steady_host(&election, "c", "true").spawn();
     let start = election.diary.until_started(2);
     assert_eq!((start.id.as_str(), start.told[1].as_str()), ("b", "unclean"));
     assert!(start.at.saturating_sub(begun_at) > secs(4), "the fence command was awaited");
@@ -112,7 +122,7 @@ fn who_cannot_fence_does_not_lead_and_whoever_leads_next_fences_instead() {
         let second = host(&election, "b", what).option("--fence-timeout", "1s").spawn();
         until_fencing(&election, 1);
         second.until_logged("Fencing failed: it ");
-        let _third = host(&election, "c", "true").spawn();
+        let _third = steady_host(&election, "c", "true").spawn();
         let start = election.diary.until_started(2);
         assert_eq!((start.id.as_str(), start.told[1].as_str()), ("c", "unclean"), "{what}");
         assert_eq!(fenced(&election), ["b a", "c a", "c b"], "{what}");
@@ -129,7 +139,7 @@ fn who_could_not_fence_does_not_tell_its_hooks_that_it_has() {
     let hook = format!("echo $ZK_LEADER_EVENT >>{}", hooks.display());
     let mut second = host(&election, "b", "exit 1").option("--hook", &hook).spawn();
     second.until_logged("Fencing failed: it ");
-    let _third = host(&election, "c", "true").spawn();
+    let _third = steady_host(&election, "c", "true").spawn();
     assert_eq!(election.diary.until_started(2).id, "c");
     second.signal(Signal::SIGTERM);
     assert_eq!(second.code(), 0);
@@ -146,7 +156,7 @@ fn who_dies_while_it_fences_leaves_the_work_to_the_next() {
     let sleeper = sleeper(&second);
     second.kill();
     wait::until("the fence command dies with its supervisor", || !is_alive(sleeper));
-    let _third = host(&election, "c", "true").spawn();
+    let _third = steady_host(&election, "c", "true").spawn();
     assert_eq!(election.diary.until_started(2).id, "c");
     assert_eq!(fenced(&election), ["b a", "c a", "c b"]);
 }
@@ -180,7 +190,7 @@ fn who_loses_the_record_while_it_fences_fences_no_longer() {
     let second = slow.option("--fence-timeout", "10m").spawn();
     until_fencing(&election, 1);
     let sleeper = sleeper(&second);
-    let _third = host(&election, "c", "true").spawn();
+    let _third = steady_host(&election, "c", "true").spawn();
     election.until_candidates(2);
     link.stall();
     wait::until("nobody waits for the fence command any more", || !is_alive(sleeper));
@@ -195,7 +205,7 @@ fn who_loses_the_record_while_it_fences_fences_no_longer() {
 fn a_stop_while_it_fences_is_obeyed_at_once_and_the_record_is_not_free() {
     let election = election();
     let (_link, _) = a_leader_that_is_lost(&election);
-    let mut second = host(&election, "b", "sleep 999").option("--fence-timeout", "10m").spawn();
+    let mut second = steady_host(&election, "b", "sleep 999").option("--fence-timeout", "10m").spawn();
     until_fencing(&election, 1);
     let sleeper = sleeper(&second);
     let sent_at = diary::now();
@@ -252,7 +262,7 @@ fn the_example_database_refuses_a_leader_whose_time_is_over() {
     let first = host(election.host_behind(&link, "a"));
     wait::until("the first host writes", || writers() == "written by a");
     let old = query("SELECT max(token) FROM entry");
-    let second = host(election.host("b"));
+    let second = host(election.steady_host("b"));
     election.until_candidates(2);
     link.stall();
     wait::until("the second host writes", || writers().ends_with("written by b"));
@@ -275,7 +285,7 @@ fn a_successor_whose_fence_command_lost_its_guard_ends_and_the_next_one_fences()
     let (_link, _) = a_leader_that_is_lost(&election);
     let mut second = host(&election, "b", "sleep 999 & sleep 999").option("--fence-timeout", "10m").spawn();
     let sleeper = sleeper(&second);
-    let _third = host(&election, "c", "true").spawn();
+    let _third = steady_host(&election, "c", "true").spawn();
     election.until_candidates(2);
     let guard = wait::for_some("the fence command has a guard", || guards_of(second.pid()).get(1).copied());
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(guard), Signal::SIGKILL).unwrap();
@@ -290,9 +300,9 @@ fn a_successor_whose_fence_command_lost_its_guard_ends_and_the_next_one_fences()
 #[test]
 fn a_host_in_line_whose_fence_command_lost_its_guard_ends_before_it_is_needed() {
     let election = election();
-    let _first = host(&election, "a", "true").spawn();
+    let _first = steady_host(&election, "a", "true").spawn();
     election.diary.until_started(1);
-    let mut second = host(&election, "b", "true").spawn();
+    let mut second = steady_host(&election, "b", "true").spawn();
     election.until_candidates(2);
     let guard = wait::for_some("the fence command has a guard", || guards_of(second.pid()).get(1).copied());
     let record = election.record();

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use nix::sys::signal::Signal;
 
-use super::{election, millis, secs};
+use super::{election, secs};
 use crate::support::subject::{children_of, guards_of, is_alive};
+use crate::support::wait::AT_ONCE;
 use crate::support::{Diary, Running, Subject, diary, wait};
 
 /// A file whose existence is the health of a host.
@@ -30,7 +31,7 @@ fn asked(host: Subject, command: &str) -> Subject {
 }
 
 fn host(election: &crate::support::Election, id: &str) -> Subject {
-    asked(election.host(id), &format!("test -e {}", sign(&election.diary, id).display()))
+    asked(election.steady_host(id), &format!("test -e {}", sign(&election.diary, id).display()))
 }
 
 #[test]
@@ -42,7 +43,7 @@ fn an_unhealthy_standby_does_not_contend_and_can_be_stopped_at_once() {
         "exited with status 1; this host does not stand in line until it succeeds; it is asked again in 100ms",
     );
     assert_eq!(election.candidates(), Vec::<String>::new());
-    let _well = election.host("b").spawn();
+    let _well = election.steady_host("b").spawn();
     assert_eq!(election.diary.until_started(1).id, "b");
     set(&election.diary, "a", true);
     election.until_candidates(2);
@@ -51,7 +52,7 @@ fn an_unhealthy_standby_does_not_contend_and_can_be_stopped_at_once() {
     let stopped_at = diary::now();
     sick.signal(Signal::SIGTERM);
     assert_eq!(sick.code(), 0);
-    assert!(diary::now().saturating_sub(stopped_at) < secs(3));
+    assert!(diary::now().saturating_sub(stopped_at) < AT_ONCE);
     assert_eq!(election.diary.starts().len(), 1);
 }
 
@@ -61,7 +62,7 @@ fn an_unhealthy_leader_stops_its_command_hands_over_cleanly_and_comes_back() {
     set(&election.diary, "a", true);
     let first = host(&election, "a").witness(&election.diary, &["daemonise"]).spawn();
     assert_eq!(election.diary.until_started(1).id, "a");
-    let _second = election.host("b").spawn();
+    let _second = election.steady_host("b").spawn();
     election.until_candidates(2);
     set(&election.diary, "a", false);
     let successor = election.diary.until_started(2);
@@ -81,10 +82,10 @@ fn a_health_check_that_hangs_has_failed_and_is_killed_with_all_it_started() {
     let election = election();
     set(&election.diary, "a", true);
     let command = format!("test -e {} || {{ sleep 999 & sleep 999; }}", sign(&election.diary, "a").display());
-    let first = asked(election.host("a"), &command).option("--health-timeout", "1s").spawn();
+    let first = asked(election.steady_host("a"), &command).option("--health-timeout", "2s").spawn();
     election.diary.until_started(1);
     let guard = wait::for_some("health has a guard", || guards_of(first.pid()).get(1).copied());
-    let _second = election.host("b").spawn();
+    let _second = election.steady_host("b").spawn();
     election.until_candidates(2);
     set(&election.diary, "a", false);
     let sleeper = wait::for_some("a check hangs", || {
@@ -94,8 +95,8 @@ fn a_health_check_that_hangs_has_failed_and_is_killed_with_all_it_started() {
     let hung_at = diary::now();
     assert_eq!(election.diary.until_started(2).id, "b");
     let resigned = diary::now().saturating_sub(hung_at);
-    assert!(resigned < secs(6), "two checks of 1 s each, and a stop: {resigned:?}");
-    first.until_logged("Unhealthy: the health command failed: it took longer than 1s and was killed");
+    assert!(resigned < secs(20), "two checks of 2 s each, and a stop: {resigned:?}");
+    first.until_logged("Unhealthy: the health command failed: it took longer than 2s and was killed");
     wait::until("what the check started is gone", || !is_alive(sleeper));
     election.diary.assert_no_overlap();
 }
@@ -103,13 +104,14 @@ fn a_health_check_that_hangs_has_failed_and_is_killed_with_all_it_started() {
 #[test]
 fn failures_during_the_start_up_period_of_the_command_do_not_count() {
     let election = election();
-    let slow_to_come_up = asked(election.host("a"), r#"test "$ZK_LEADER_ROLE" = standby"#);
-    let host = slow_to_come_up.option("--health-grace", "3s").spawn();
+    let slow_to_come_up = asked(election.steady_host("a"), r#"test "$ZK_LEADER_ROLE" = standby"#);
+    let host = slow_to_come_up.option("--health-grace", "5s").spawn();
     let start = election.diary.until_started(1);
     host.until_logged("Unhealthy");
     election.diary.until_noted("signal=15");
     let lived = election.diary.last_seen(start.pid).saturating_sub(start.at);
-    assert!(lived > millis(2900), "{lived:?}");
+    // On a busy machine it notes its start long after the period has begun; without one it would live for some tenths of a second.
+    assert!(lived > secs(2), "{lived:?}");
 }
 
 #[test]
@@ -118,7 +120,7 @@ fn a_leader_whose_health_cannot_be_asked_any_more_hands_over_and_the_process_end
     set(&election.diary, "a", true);
     let mut first = host(&election, "a").witness(&election.diary, &["daemonise", "linger=300"]).spawn();
     election.diary.until_started(1);
-    let _second = election.host("b").spawn();
+    let _second = election.steady_host("b").spawn();
     election.until_candidates(2);
     kill_guard_of_check(&first);
     assert_eq!(election.diary.until_started(2).id, "b");
@@ -132,9 +134,9 @@ fn a_leader_whose_health_cannot_be_asked_any_more_hands_over_and_the_process_end
 #[test]
 fn a_standby_that_cannot_be_asked_any_more_ends() {
     let election = election();
-    let _leader = election.host("z").spawn();
+    let _leader = election.steady_host("z").spawn();
     election.diary.until_started(1);
-    let mut unasked = election.host("a").option("--eligible-cmd", "sleep 999").spawn();
+    let mut unasked = election.steady_host("a").option("--eligible-cmd", "sleep 999").spawn();
     unasked.until_logged("Session was opened");
     kill_guard_of_check(&unasked);
     assert_eq!(unasked.code(), 70);
@@ -151,7 +153,7 @@ fn a_standby_that_cannot_be_asked_any_more_ends() {
 #[test]
 fn a_host_that_was_frozen_during_a_check_contends_again() {
     let election = election();
-    let _leader = election.host("z").spawn();
+    let _leader = election.steady_host("z").spawn();
     election.diary.until_started(1);
     let frozen = |id: &str| {
         let check = format!("[ -e {sign} ] || exec sleep 998", sign = sign(&election.diary, id).display());
@@ -202,7 +204,7 @@ fn an_eligibility_command_is_asked_until_it_agrees_and_then_never_again() {
     let count = election.diary.directory().join("asked");
     let command = format!("echo x >>{}; test -e {}", count.display(), sign(&election.diary, "a").display());
     let asked = || std::fs::read_to_string(&count).unwrap_or_default().lines().count();
-    let host = election.host("a").option("--eligible-cmd", &command).option("--stand-back", "100ms");
+    let host = election.steady_host("a").option("--eligible-cmd", &command).option("--stand-back", "100ms");
     let host = host.option("--on-exit", "rejoin").witness(&election.diary, &["exit-after=50"]).spawn();
     host.until_logged(
         "Not eligible: the eligibility command refused: it exited with status 1; this host does not stand in line",

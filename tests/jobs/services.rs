@@ -9,7 +9,7 @@ use crate::support::{Election, Subject, diary, subject, wait};
 
 /// A host that starts its command again.
 fn service(election: &Election, id: &str) -> Subject {
-    election.host(id).option("--on-exit", "restart").option("--restart-delay", "100ms")
+    election.steady_host(id).option("--on-exit", "restart").option("--restart-delay", "100ms")
 }
 
 /// One that fails at once.
@@ -18,9 +18,8 @@ fn crashing(election: &Election, id: &str) -> Subject {
 }
 
 /// One that has failed, and rests for longer than the test lasts.
-fn resting(election: &Election, id: &str, session_timeout: &str) -> crate::support::Running {
-    let host = crashing(election, id).option("--restart-delay", "10m").option("--restart-max-delay", "10m");
-    let host = host.session_timeout(session_timeout).spawn();
+fn resting(election: &Election, id: &str) -> crate::support::Running {
+    let host = crashing(election, id).option("--restart-delay", "10m").option("--restart-max-delay", "10m").spawn();
     host.until_logged("leading -> preparing");
     host
 }
@@ -52,16 +51,16 @@ fn a_crash_looping_leader_moves_on_to_the_host_that_can_run_it() {
 fn a_restart_costs_neither_the_lease_nor_the_token() {
     let election = election();
     let witness = ["exit-after=20", "status=1"];
-    let host = service(&election, "a").session_timeout("4s").option("--restart-delay", "6s");
+    let host = service(&election, "a").session_timeout("6s").option("--restart-delay", "8s");
     let host = host.witness(&election.diary, &witness).spawn();
     let first = election.diary.until_started(1);
     let (candidate, version) = (election.first(), election.record_version());
-    let _next = election.host("b").spawn();
+    let _next = election.steady_host("b").spawn();
     election.until_candidates(2);
     let second = election.diary.until_started(2);
     assert_eq!((second.id.as_str(), second.token), ("a", first.token), "{}", host.log());
     assert_eq!(second.told, first.told);
-    assert!(second.at > first.at + secs(6));
+    assert!(second.at > first.at + secs(8));
     assert_eq!((election.first(), election.term().version), (candidate, 1));
     assert!(election.record_version() - version > 8, "renewed for longer than the lease");
     election.diary.assert_no_overlap();
@@ -70,7 +69,7 @@ fn a_restart_costs_neither_the_lease_nor_the_token() {
 #[test]
 fn a_stop_in_a_back_off_ends_us_at_once_with_the_record_freed() {
     let election = election();
-    let mut host = resting(&election, "a", "3s");
+    let mut host = resting(&election, "a");
     // The command's, of which there is none now.
     host.signal(Signal::SIGHUP);
     wait::pass(millis(300));
@@ -78,7 +77,7 @@ fn a_stop_in_a_back_off_ends_us_at_once_with_the_record_freed() {
     let asked_at = diary::now();
     host.signal(Signal::SIGTERM);
     assert_eq!(host.code(), 0, "{}", host.log());
-    assert!(diary::now().saturating_sub(asked_at) < secs(5));
+    assert!(diary::now().saturating_sub(asked_at) < AT_ONCE);
     assert_eq!((election.state().as_str(), election.candidates().len()), ("free", 0));
     assert!(!host.log().contains("killed supervisor"), "nobody was killed: {}", host.log());
 }
@@ -87,8 +86,8 @@ fn a_stop_in_a_back_off_ends_us_at_once_with_the_record_freed() {
 #[test]
 fn a_supervisor_that_is_killed_in_a_back_off_costs_its_successor_no_wait() {
     let election = election();
-    let host = resting(&election, "a", "20s");
-    let _next = election.host("b").session_timeout("20s").spawn();
+    let host = resting(&election, "a");
+    let _next = election.steady_host("b").spawn();
     election.until_candidates(2);
     let killed_at = diary::now();
     host.kill();
@@ -103,7 +102,7 @@ fn a_supervisor_that_is_killed_in_a_back_off_costs_its_successor_no_wait() {
 #[test]
 fn a_release_for_a_killed_supervisor_is_told_in_its_name() {
     let election = election();
-    let host = election.host("a").without("--id").spawn();
+    let host = election.steady_host("a").without("--id").spawn();
     let id = election.diary.until_started(1).id;
     host.kill();
     host.until_logged(&format!(" {id}]: warning: The supervisor was killed; its lease was released"));
@@ -148,7 +147,7 @@ fn with_restart_always_a_success_is_started_again() {
 #[test]
 fn a_run_that_takes_too_long_is_stopped_with_status_124() {
     let election = election();
-    let limited = |stop: &str| election.host("a").option("--timeout", "300ms").option("--stop-timeout", stop);
+    let limited = |stop: &str| election.steady_host("a").option("--timeout", "300ms").option("--stop-timeout", stop);
     let mut gentle = limited("10s").witness(&election.diary, &["linger=500", "status=0"]).spawn();
     assert_eq!(gentle.code(), 124, "{}", gentle.log());
     let mut deaf = limited("200ms").witness(&election.diary, &["ignore-term", "daemonise"]).spawn();
@@ -162,23 +161,24 @@ fn a_run_that_takes_too_long_is_stopped_with_status_124() {
 #[test]
 fn a_run_that_takes_too_long_counts_as_a_failure_and_the_next_one_has_all_of_the_time() {
     let election = election();
-    let host = service(&election, "a").option("--timeout", "1s").option("--max-restarts", "1");
+    let host = service(&election, "a").option("--timeout", "3s").option("--max-restarts", "1");
     let host = host.option("--stand-back", "10m").spawn();
     let first = election.diary.until_started(1);
     let second = election.diary.until_started(2);
     assert_eq!(second.token, first.token);
     host.until_logged("more often than --max-restarts");
     election.until_candidates(0);
-    assert!(election.diary.last_seen(second.pid) > second.at + millis(700), "{:?}", election.diary.starts());
+    // On a busy machine it notes its start late.
+    assert!(election.diary.last_seen(second.pid) > second.at + secs(1), "{:?}", election.diary.starts());
     assert_eq!((election.diary.starts().len(), election.state().as_str()), (2, "free"));
 }
 
 #[test]
 fn a_run_that_would_begin_too_late_is_skipped_with_status_0() {
     let election = election();
-    let _holder = election.host("holder").spawn();
+    let _holder = election.steady_host("holder").spawn();
     let start = election.diary.until_started(1);
-    let mut late = election.host("late").option("--start-deadline", "1s").spawn();
+    let mut late = election.steady_host("late").option("--start-deadline", "6s").spawn();
     assert_eq!(late.code(), 0, "{}", late.log());
     assert_eq!(
         late.log().matches("following -> done: not elected within --start-deadline; this run is skipped").count(),
@@ -193,9 +193,9 @@ fn a_run_that_would_begin_too_late_is_skipped_with_status_0() {
 #[test]
 fn a_run_that_has_begun_in_time_may_take_longer_than_the_start_deadline() {
     let election = election();
-    let mut host = service(&election, "a").option("--start-deadline", "1s").spawn();
+    let mut host = service(&election, "a").option("--start-deadline", "6s").spawn();
     let start = election.diary.until_started(1);
-    wait::pass(millis(1_200));
+    wait::pass(millis(6_200));
     assert_eq!(election.diary.until_alive().pid, start.pid);
     // Nor does it end its restarts.
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(start.pid), Signal::SIGKILL).unwrap();
@@ -204,21 +204,22 @@ fn a_run_that_has_begun_in_time_may_take_longer_than_the_start_deadline() {
     assert_eq!(host.code(), 0);
 }
 
-/// Leaves a record as a holder does that died: held for a second more.
+/// Leaves a record as a holder does that died: held for a second more, from this time on or a little later.
 fn hold(election: &Election) -> std::time::Duration {
     election.prepare();
     let mut record = election.record();
     (record["state"], record["lease_ms"]) = (json!("held"), json!(1_000));
     record["holder"]["nonce"] = json!("00000000000000ff-1");
+    let held_at = diary::now();
     election.admin.set(&election.path("lease"), &record.to_string());
-    diary::now()
+    held_at
 }
 
 #[test]
 fn a_takeover_delay_is_waited_for_after_a_leader_that_did_not_release() {
     let election = election();
     let held_at = hold(&election);
-    let mut host = election.host("a").option("--takeover-delay", "1500ms").spawn();
+    let mut host = election.steady_host("a").option("--takeover-delay", "1500ms").spawn();
     let start = election.diary.until_started(1);
     assert!(start.at > held_at + millis(2_500), "{held_at:?} {start:?}");
     assert_eq!(start.told[1], "unclean");
@@ -226,7 +227,7 @@ fn a_takeover_delay_is_waited_for_after_a_leader_that_did_not_release() {
     assert_eq!(host.code(), 0);
     // After a release there is no delay.
     let begun_at = diary::now();
-    let _next = election.host("b").option("--takeover-delay", "1h").spawn();
+    let _next = election.steady_host("b").option("--takeover-delay", "1h").spawn();
     assert!(election.diary.until_started(2).at < begun_at + secs(10));
 }
 
@@ -234,7 +235,7 @@ fn a_takeover_delay_is_waited_for_after_a_leader_that_did_not_release() {
 fn a_stop_in_a_takeover_delay_leaves_the_record_held_so_that_the_next_one_waits_too() {
     let election = election();
     hold(&election);
-    let mut host = election.host("a").option("--takeover-delay", "1h").spawn();
+    let mut host = election.steady_host("a").option("--takeover-delay", "1h").spawn();
     wait::until("it takes over", || election.record()["holder"]["id"] == "a");
     host.signal(Signal::SIGTERM);
     assert_eq!(host.code(), 0);
@@ -244,7 +245,7 @@ fn a_stop_in_a_takeover_delay_leaves_the_record_held_so_that_the_next_one_waits_
 #[test]
 fn starts_keep_their_distance_across_terms() {
     let election = election();
-    let host = election.host("a").option("--on-exit", "rejoin").option("--min-start-interval", "800ms");
+    let host = election.steady_host("a").option("--on-exit", "rejoin").option("--min-start-interval", "800ms");
     let _host = host.witness(&election.diary, &["exit-after=10"]).spawn();
     election.diary.until_started(4);
     let starts = election.diary.starts();
@@ -276,7 +277,7 @@ fn the_example_service_runs_on_one_host_and_moves_on_when_it_breaks_there() {
     let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     let host = |id: &str| {
         let broken = election.diary.directory().join(id).to_str().unwrap().to_owned();
-        let host = election.host(id).option("--config", &path("service.toml")).option("--restart-delay", "50ms");
+        let host = election.steady_host(id).option("--config", &path("service.toml")).option("--restart-delay", "50ms");
         host.env("BROKEN", &broken).command(&[&path("my-service.sh")]).spawn()
     };
     let runs = |host: &crate::support::Running| host.output().matches("my-service: token").count();

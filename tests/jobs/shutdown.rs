@@ -39,7 +39,7 @@ fn a_stop_at_any_moment_of_a_take_over_leaves_no_command_alive() {
     let election = election();
     for delay in 0..=20 {
         let started = election.diary.starts().len();
-        let mut holder = election.host("holder").spawn();
+        let mut holder = election.steady_host("holder").spawn();
         election.diary.until_started(started + 1);
         let mut host =
             election.host("a").witness(&election.diary, &["ignore-term"]).option("--stop-timeout", "20ms").spawn();
@@ -71,7 +71,7 @@ fn a_stop_while_the_answer_to_the_take_over_is_on_its_way_never_starts_the_comma
     assert!(election.diary.starts().is_empty());
     // Nobody knows whether its tree was empty: the record stays held, and the next one waits.
     assert_eq!(election.state(), "held");
-    let _next = election.host("b").spawn();
+    let _next = election.steady_host("b").spawn();
     assert_eq!(election.diary.until_started(1).told[1], "unclean");
 }
 
@@ -80,7 +80,7 @@ fn a_stop_during_the_wait_for_a_lease_leaves_the_record_held() {
     let election = election();
     let mut first = election.host("a").session_timeout("10s").witness(&election.diary, &["ignore-term"]).spawn();
     election.diary.until_started(1);
-    let mut second = election.host("b").session_timeout("4s").spawn();
+    let mut second = election.host("b").session_timeout("6s").spawn();
     election.until_candidates(2);
     election.admin.delete(&election.first());
     wait::until("the next one takes over", || election.record()["holder"]["id"] == "b");

@@ -50,12 +50,12 @@ fn a_command_that_takes_longer_than_a_lease_to_be_executed_is_started_all_the_sa
     let witness = witness_of(&election);
     let held = Held::on(&witness);
     let command = [witness.to_str().unwrap(), election.diary.path().to_str().unwrap()].map(str::to_owned);
-    let mut host =
-        election.host("a").command(&command.each_ref().map(String::as_str)).option("--slot", "today").spawn();
+    let host = election.host("a").session_timeout("6s").command(&command.each_ref().map(String::as_str));
+    let mut host = host.option("--slot", "today").spawn();
     wait::until("the record is there", || election.admin.exists(&election.path("term")));
     let (first, taken_at) = (election.record_version(), diary::now());
     wait::until("it was renewed for longer than a lease", || {
-        diary::now() > taken_at + 2 * super::LEASE && election.record_version() > first + 8
+        diary::now() > taken_at + super::secs(8) && election.record_version() > first + 8
     });
     assert!(!host.has_exited() && is_alive(host.guard_pid()), "{}", host.log());
     assert!(election.diary.starts().is_empty());
@@ -76,7 +76,7 @@ fn a_lease_that_runs_out_while_the_command_is_being_executed_ends_it() {
     let host = election.host_behind(&link, "a").command(&command.each_ref().map(String::as_str)).spawn();
     host.until_logged("following -> leading");
     link.stall();
-    let _next = election.host("b").spawn();
+    let _next = election.steady_host("b").spawn();
     assert_eq!(election.diary.until_started(1).id, "b");
     drop(held);
     election.diary.until_alive();
