@@ -7,15 +7,16 @@ use std::os::unix::net::UnixStream;
 use nix::sys::signal::Signal;
 
 use super::{election, link, millis, secs};
+use crate::support::election::STEADY;
 use crate::support::{diary, http, wait};
 
 #[test]
 fn leader_and_standby_are_told_apart_and_change_places_with_the_leadership() {
     let election = election();
-    let first = election.host("a").served().spawn();
+    let first = election.steady_host("a").served().spawn();
     let first_at = http::address_of(&first);
     wait::until("the first one is told to lead", || http::code(first_at, "/leader") == 200);
-    let second = election.host("b").served().spawn();
+    let second = election.steady_host("b").served().spawn();
     let second_at = http::address_of(&second);
     wait::until("the second one is a standby", || http::code(second_at, "/standby") == 200);
     assert_eq!([http::code(first_at, "/standby"), http::code(second_at, "/leader")], [503, 503]);
@@ -38,7 +39,7 @@ fn leader_and_standby_are_told_apart_and_change_places_with_the_leadership() {
 #[test]
 fn a_leader_says_how_long_its_command_is_left_alone_and_how_long_its_lease_lasts() {
     let election = election();
-    let host = election.host("a").served().spawn();
+    let host = election.steady_host("a").served().spawn();
     let at = http::address_of(&host);
     let term = wait::for_some("it leads", || http::status(at)["term"].as_object().cloned());
     let [until_stop, left] = ["seconds_until_stop", "lease_seconds_left"].map(|name| term[name].as_f64().unwrap());
@@ -50,7 +51,7 @@ fn before_its_command_runs_a_leader_says_that_it_is_elected() {
     let election = election();
     let goes_on = election.diary.directory().join("goes-on");
     let step = format!("until test -e {}; do sleep 0.05; done", goes_on.display());
-    let host = election.host("a").option("--before-start", &step).served().spawn();
+    let host = election.steady_host("a").option("--before-start", &step).served().spawn();
     let at = http::address_of(&host);
     let said = || http::get(at, "/leader").unwrap();
     wait::until("it is elected", || said().body.starts_with("not yet: elected (token "));
@@ -64,12 +65,13 @@ fn before_its_command_runs_a_leader_says_that_it_is_elected() {
 fn in_a_partition_leader_is_503_by_the_deadline_and_not_later() {
     let election = election();
     let link = link();
-    let host = election.host_behind(&link, "a").witness(&election.diary, &["ignore-term"]).served().spawn();
+    let host = election.host_behind(&link, "a").session_timeout("8s").witness(&election.diary, &["ignore-term"]);
+    let host = host.served().spawn();
     let at = http::address_of(&host);
     let start = election.diary.until_started(1);
     wait::until("it is told to lead", || http::code(at, "/leader") == 200);
-    link.stall();
     let cut_at = diary::now();
+    link.stall();
     let mut last_yes = cut_at;
     wait::until("it is not told to lead", || {
         let asked_at = diary::now();
@@ -111,10 +113,10 @@ fn a_supervisor_that_was_stopped_past_its_deadline_never_says_that_it_leads() {
 fn a_leader_whose_command_is_frozen_is_none() {
     let election = election();
     let link = link();
-    let host = election.host_behind(&link, "a").option("--on-pause", "freeze").served().spawn();
+    let host = election.host_behind(&link, "a").session_timeout(STEADY).option("--on-pause", "freeze").served().spawn();
     let at = http::address_of(&host);
     wait::until("it is told to lead", || http::code(at, "/leader") == 200);
-    link.stall();
+    link.cut();
     wait::until("it is not told to lead", || http::code(at, "/leader") == 503);
     assert_eq!(http::status(at)["command"]["frozen"], true);
     link.heal();
@@ -124,7 +126,7 @@ fn a_leader_whose_command_is_frozen_is_none() {
 #[test]
 fn clients_who_connect_and_say_nothing_delay_neither_other_clients_nor_the_leader() {
     let election = election();
-    let host = election.host("a").served().spawn();
+    let host = election.steady_host("a").served().spawn();
     let at = http::address_of(&host);
     wait::until("it is told to lead", || http::code(at, "/leader") == 200);
     let mut idle = Vec::new();
@@ -134,7 +136,7 @@ fn clients_who_connect_and_say_nothing_delay_neither_other_clients_nor_the_leade
             stream.write_all(b"GET /leader HTTP/1.1\r\nX: ").unwrap();
             idle.push(stream);
         }
-        assert_eq!(http::ask(at, "GET", "/leader", secs(3)).unwrap().code, 200);
+        assert_eq!(http::ask(at, "GET", "/leader", secs(10)).unwrap().code, 200);
     }
     // Headers without end.
     let mut flood = TcpStream::connect(at).unwrap();
@@ -151,7 +153,7 @@ fn http_is_served_on_a_unix_socket_and_the_socket_is_gone_with_us() {
     let election = election();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("http.sock");
-    let mut host = election.host("a").option("--http", &format!("unix:{}", path.display())).spawn();
+    let mut host = election.steady_host("a").option("--http", &format!("unix:{}", path.display())).spawn();
     wait::until("it is told to lead", || {
         let Ok(mut stream) = UnixStream::connect(&path) else { return false };
         stream.write_all(http::request("GET", "/leader").as_bytes()).unwrap();

@@ -94,11 +94,11 @@ fn haproxy_sends_traffic_to_the_leader_only_across_a_partition() {
     let election = election();
     let link = link();
     let services = ["a", "b"].map(Service::called);
-    // SIGTERM does not end the command: the last second and a half of the lease are without traffic.
-    let first = election.host_behind(&link, "a").session_timeout("6s").served();
+    // SIGTERM does not end the command: the last two seconds and a half of the lease are without traffic.
+    let first = election.host_behind(&link, "a").session_timeout("10s").served();
     let first = first.witness(&election.diary, &["ignore-term"]).spawn();
     election.diary.until_started(1);
-    let second = election.host("b").session_timeout("6s").served().spawn();
+    let second = election.steady_host("b").served().spawn();
     election.until_candidates(2);
     let directory = tempfile::tempdir().unwrap();
     let balancer = Balancer::start(

@@ -23,9 +23,9 @@ fn history(election: &Election) -> Vec<Value> {
 #[test]
 fn each_contender_says_who_it_is_and_what_it_does() {
     let election = election();
-    let mut first = election.host("a").spawn();
+    let mut first = election.steady_host("a").spawn();
     election.diary.until_started(1);
-    let _second = election.host("b").spawn();
+    let _second = election.steady_host("b").spawn();
     wait::until("both have said it", || phase(&election, "a") == "leading" && phase(&election, "b") == "following");
     let said = member(&election, "a").unwrap();
     assert_eq!((said["pid"].as_i64(), said["token"].as_i64()), (Some(first.pid().into()), Some(election.term().mzxid)));
@@ -43,7 +43,7 @@ fn each_contender_says_who_it_is_and_what_it_does() {
 #[test]
 fn a_second_participant_with_the_id_of_a_live_one_is_refused_and_the_first_goes_on() {
     let election = election();
-    let first = election.host("same").session_timeout("2s").spawn();
+    let first = election.host("same").session_timeout("4s").spawn();
     election.diary.until_started(1);
     wait::until("it has said who it is", || phase(&election, "same") == "leading");
     // It may write again itself: its contact with a busy server comes and goes.
@@ -53,8 +53,8 @@ fn a_second_participant_with_the_id_of_a_live_one_is_refused_and_the_first_goes_
     };
     let before = owned();
     assert_eq!(before.2, Some(first.pid().into()));
-    let mut second = election.host("same").session_timeout("2s").spawn();
-    second.until_logged("Another participant has our id; if it is still there in 5s, this process ends with status 64");
+    let mut second = election.host("same").session_timeout("4s").spawn();
+    second.until_logged("Another participant has our id; if it is still there in 9s, this process ends with status 64");
     assert_eq!(second.code(), 64);
     second.until_logged("Another live participant has our id; give each its own with --id");
     second.until_logged(&format!("pid={}", first.pid()));
@@ -83,7 +83,7 @@ fn a_process_that_is_started_again_with_its_old_id_replaces_the_znode_of_the_one
 fn a_base_that_was_made_by_hand_costs_no_wait() {
     let election = election();
     election.admin.create_all(election.path("").trim_end_matches('/'));
-    let _host = election.host("a").spawn();
+    let _host = election.steady_host("a").spawn();
     assert_eq!(election.diary.until_started(1).told[1], "first");
     wait::until("it has said who it is", || phase(&election, "a") == "leading");
 }
@@ -91,18 +91,18 @@ fn a_base_that_was_made_by_hand_costs_no_wait() {
 #[test]
 fn every_term_is_written_down_with_its_end() {
     let election = election();
-    assert_eq!(election.host("a").command(&["true"]).spawn().code(), 0);
+    assert_eq!(election.steady_host("a").command(&["true"]).spawn().code(), 0);
     let terms = history(&election);
     assert_eq!(terms.len(), 1, "at the exit, at the latest: {terms:?}");
     assert_eq!((&terms[0]["id"], &terms[0]["ended"]), (&"a".into(), &"command-ended".into()));
     assert_eq!(terms[0]["token"].as_i64(), Some(election.term().mzxid));
 
     // Frozen with its guard until its session and its lease are over: nobody can write its end.
-    let frozen = election.host("b").session_timeout("2s").spawn();
+    let frozen = election.host("b").spawn();
     election.diary.until_started(1);
     wait::until("its beginning is written", || history(&election).len() == 2);
     frozen.signal(nix::sys::signal::Signal::SIGSTOP);
-    let _next = election.host("c").spawn();
+    let _next = election.steady_host("c").spawn();
     election.diary.until_started(2);
     wait::until("its successor has written it", || history(&election).len() == 3);
     let terms = history(&election);

@@ -52,10 +52,10 @@ fn a_base_that_is_deleted_znode_by_znode_kills_the_command_at_once() {
 #[test]
 fn a_wait_in_vain_is_told_to_who_wants_warnings_only_if_the_status_calls_it_a_failure() {
     let election = election();
-    let _leader = election.host("a").spawn();
+    let _leader = election.steady_host("a").spawn();
     election.diary.until_started(1);
-    let waits = |wait| election.host("b").option("--log-level", "warn").option("--wait", wait);
-    let mut late = waits("1s").spawn();
+    let waits = |wait| election.steady_host("b").option("--log-level", "warn").option("--wait", wait);
+    let mut late = waits("2s").spawn();
     assert_eq!(late.code(), 75, "{}", late.log());
     assert_eq!(
         late.log().matches("warning: not elected within --wait; zk-leaderctl status").count(),
@@ -63,11 +63,11 @@ fn a_wait_in_vain_is_told_to_who_wants_warnings_only_if_the_status_calls_it_a_fa
         "{}",
         late.log()
     );
-    for mut silent in [waits("0").spawn(), waits("1s").option("--conflict-exit-code", "0").spawn()] {
+    for mut silent in [waits("0").spawn(), waits("2s").option("--conflict-exit-code", "0").spawn()] {
         silent.code();
         assert_eq!(silent.log(), "");
     }
-    assert!(election.host("b").option("--log-level", "info").option("--wait", "1s").spawn().code() == 75);
+    assert!(election.steady_host("b").option("--log-level", "info").option("--wait", "2s").spawn().code() == 75);
 }
 
 /// T18
@@ -75,7 +75,8 @@ fn a_wait_in_vain_is_told_to_who_wants_warnings_only_if_the_status_calls_it_a_fa
 fn an_election_directory_that_is_deleted_is_made_again_and_somebody_leads() {
     for waiters in [0, 1] {
         let election = election();
-        let hosts: Vec<_> = ["a", "b"].into_iter().take(1 + waiters).map(|id| election.host(id).spawn()).collect();
+        let hosts: Vec<_> =
+            ["a", "b"].into_iter().take(1 + waiters).map(|id| election.steady_host(id).spawn()).collect();
         election.until_candidates(1 + waiters);
         let start = election.diary.until_started(1);
         let mut paths: Vec<_> =
@@ -100,7 +101,7 @@ fn an_election_directory_that_is_deleted_during_the_wait_for_a_lease_is_made_aga
     // Nobody can release the lease.
     link.cut();
     first.kill();
-    let second = election.host("b").spawn();
+    let second = election.steady_host("b").spawn();
     election.until_candidates(2);
     election.admin.delete(&election.first());
     wait::until("the next one waits", || election.record()["holder"]["id"] == "b");
@@ -121,7 +122,7 @@ fn garbage_in_the_lease_record_stops_the_command_and_nothing_else() {
     for garbage in ["", "garbage", "{\"v\":1", "{\"v\":77,\"state\":\"free\",\"lease_ms\":1}", "[]", "\u{0}\u{1}größe"]
     {
         let election = election();
-        let host = election.host("a").session_timeout("4s").spawn();
+        let host = election.host("a").session_timeout("6s").spawn();
         election.diary.until_started(1);
         election.admin.set(&election.path("lease"), garbage);
         election.diary.until_nobody_lives();
@@ -154,7 +155,7 @@ fn a_leader_stops_at_once_when_another_writes_the_record() {
 #[test]
 fn a_deleted_lease_record_is_replaced_by_a_held_one_and_the_wait_is_served() {
     let election = election();
-    let host = |id| election.host(id).session_timeout("4s").witness(&election.diary, &["ignore-term"]).spawn();
+    let host = |id| election.host(id).session_timeout("6s").witness(&election.diary, &["ignore-term"]).spawn();
     let _first = host("a");
     election.diary.until_started(1);
     let _second = host("b");
@@ -162,7 +163,7 @@ fn a_deleted_lease_record_is_replaced_by_a_held_one_and_the_wait_is_served() {
     let deleted_at = diary::now();
     election.admin.delete(&election.path("lease"));
     let next = election.diary.until_started(2);
-    assert!(next.at.saturating_sub(deleted_at) > secs(4), "whoever held the lost record had 4 s");
+    assert!(next.at.saturating_sub(deleted_at) > secs(6), "whoever held the lost record had 6 s");
     assert_eq!(election.diary.starts()[1].told[1], "unclean");
     election.diary.assert_no_overlap();
 }
@@ -190,9 +191,9 @@ fn a_leader_whose_whole_base_is_deleted_stops_at_once() {
 #[test]
 fn a_waiter_whose_candidate_is_deleted_lines_up_again() {
     let election = election();
-    let mut first = election.host("a").session_timeout("4s").spawn();
+    let mut first = election.steady_host("a").spawn();
     election.diary.until_started(1);
-    let _second = election.host("b").session_timeout("4s").spawn();
+    let _second = election.steady_host("b").spawn();
     election.until_candidates(2);
     let candidate = election.candidates().pop().unwrap();
     election.admin.delete(&election.path(&format!("election/{candidate}")));

@@ -32,7 +32,7 @@ impl Prometheus {
     fn scraping(targets: &[SocketAddr]) -> Self {
         let (port, directory) = (Port::reserve(), tempfile::tempdir().unwrap());
         let settings = format!(
-            "global: {{scrape_interval: 200ms, scrape_timeout: 200ms, evaluation_interval: 200ms}}\n\
+            "global: {{scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 500ms}}\n\
              rule_files: ['{}']\n\
              scrape_configs: [{{job_name: zk, static_configs: [{{targets: {:?}}}]}}]\n",
             packaging("prometheus/zk-leader-run.rules.yml").display(),
@@ -110,19 +110,20 @@ fn the_alerts_fire_when_they_should_and_not_before() {
 #[test]
 fn prometheus_scrapes_all_that_the_dashboard_and_the_alerts_ask_for() {
     let election = election();
-    let first = election.host("a").served().flag("--vouch").option("--hook", "true").spawn();
+    let first = election.steady_host("a").served().flag("--vouch").option("--hook", "true").spawn();
     election.diary.until_started(1);
-    let second = election.host("b").served().flag("--vouch").spawn();
+    let second = election.steady_host("b").served().flag("--vouch").spawn();
     election.until_candidates(2);
     let prometheus = Prometheus::scraping(&[http::address_of(&first), http::address_of(&second)]);
     let value = |metric: &str, participant: &str| prometheus.value(metric, &election.name, participant);
     wait::until("Prometheus knows the leader", || value("zk_leader_run_leader", "a").as_deref() == Some("1"));
     wait::until("and the standby", || value("zk_leader_run_standby", "b").as_deref() == Some("1"));
-    assert_eq!(value("zk_leader_run_leader", "b").as_deref(), Some("0"));
-    let token = value("zk_leader_run_token", "a").unwrap();
-    assert_eq!(token, election.term().mzxid.to_string());
-    let left: f64 = value("zk_leader_run_lease_remaining_seconds", "a").unwrap().parse().unwrap();
-    assert!(left > 0.0 && left < 3.0, "{left}");
+    wait::until("and that it does not lead", || value("zk_leader_run_leader", "b").as_deref() == Some("0"));
+    // A scrape that a busy machine loses leaves a gap.
+    let known = |metric: &str| wait::for_some("Prometheus knows it", || value(metric, "a"));
+    assert_eq!(known("zk_leader_run_token"), election.term().mzxid.to_string());
+    let left: f64 = known("zk_leader_run_lease_remaining_seconds").parse().unwrap();
+    assert!(left > 0.0 && left < 20.0, "{left}");
 
     let known = prometheus.names();
     let shipped = ["grafana/zk-leader-run.json", "prometheus/zk-leader-run.rules.yml"];

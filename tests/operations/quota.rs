@@ -21,9 +21,10 @@ fn a_quota_that_is_used_up_is_told_by_who_cannot_lead_and_by_who_gives_an_order(
     let java = vec!["-Dzookeeper.enforceQuota=true".to_owned()];
     let ensemble = Ensemble::built(1, &Build { java, ..Build::default() });
     let election = Election::on(&ensemble.connect_string());
-    let first = election.host("a").spawn();
+    // Its release may be refused.
+    let first = election.host("a").session_timeout("6s").spawn();
     election.diary.until_started(1);
-    let second = election.host("b").spawn();
+    let second = election.steady_host("b").spawn();
     election.until_candidates(2);
     limit(&election, 1);
     first.signal(Signal::SIGTERM);

@@ -1,5 +1,7 @@
 //! What people see on a terminal while they wait: a screen of tmux, kept with times and names made alike.
 
+use nix::sys::signal::Signal;
+
 use super::{election, link};
 use crate::support::golden::golden;
 use crate::support::terminal::{LOG, Terminal};
@@ -58,9 +60,9 @@ fn until_foot(terminal: &Terminal, text: &str) {
 #[test]
 fn a_line_at_the_foot_of_the_terminal_tells_who_leads_and_is_gone_before_the_command_starts() {
     let election = election();
-    let holder = election.host("holder").spawn();
+    let holder = election.steady_host("holder").spawn();
     election.diary.until_started(1);
-    let other = election.host("other").spawn();
+    let other = election.steady_host("other").spawn();
     election.until_candidates(2);
     let link = link();
     let host = election.host_behind(&link, "here").session_timeout("20s").option("--log-level", "info");
@@ -69,7 +71,7 @@ fn a_line_at_the_foot_of_the_terminal_tells_who_leads_and_is_gone_before_the_com
     until_foot(&terminal, "3rd in line; holder leads since ");
     let mut screens = vec![terminal.screen()];
     // The line moves up, and nobody tells those behind: the line finds out.
-    drop(other);
+    other.signal(Signal::SIGTERM);
     until_foot(&terminal, "2nd in line; holder leads since ");
     // A log line comes, and the line stays at the foot.
     link.cut();
@@ -77,7 +79,7 @@ fn a_line_at_the_foot_of_the_terminal_tells_who_leads_and_is_gone_before_the_com
     link.heal();
     until_foot(&terminal, "2nd in line; ");
     screens.push(terminal.screen());
-    holder.signal(nix::sys::signal::Signal::SIGTERM);
+    holder.signal(Signal::SIGTERM);
     until_foot(&terminal, "Command started");
     terminal.types("abc");
     terminal.types("Enter");
@@ -105,9 +107,9 @@ fn the_line_says_so_if_the_leader_is_cut_off_and_may_live_on_promises() {
 #[test]
 fn where_standard_error_is_no_terminal_nothing_is_drawn() {
     let election = election();
-    let _holder = election.host("holder").spawn();
+    let _holder = election.steady_host("holder").spawn();
     election.diary.until_started(1);
-    let waits = election.host("waits").env("TERM", "xterm").spawn();
+    let waits = election.steady_host("waits").env("TERM", "xterm").spawn();
     election.until_candidates(2);
     waits.until_logged("Session was opened");
     wait::pass(super::millis(2500));
@@ -124,7 +126,7 @@ fn sleeps(pid: i32) -> u64 {
 }
 
 fn in_the_foreground(election: &Election, contain: &str) -> Subject {
-    let host = election.host("here").session_timeout("20s").option("--contain", contain).flag("--foreground");
+    let host = election.steady_host("here").option("--contain", contain).flag("--foreground");
     host.command(&["sh", "-c", READS])
 }
 
@@ -182,7 +184,7 @@ fn a_command_that_reads_the_terminal_in_the_background_stops_its_job_and_fg_cont
 #[test]
 fn a_command_in_the_background_does_not_read_what_is_typed_for_the_shell() {
     let election = election();
-    let host = election.host("here").command(&["sh", "-c", READS]);
+    let host = election.steady_host("here").command(&["sh", "-c", READS]);
     let terminal = shell(&host);
     enters(&terminal, "sh job &");
     until_started(&terminal);
@@ -195,7 +197,7 @@ fn a_command_in_the_background_does_not_read_what_is_typed_for_the_shell() {
 #[test]
 fn a_command_in_the_foreground_of_a_terminal_reads_it_without_an_option() {
     let election = election();
-    let terminal = shell(&election.host("here").command(&["sh", "-c", READS]));
+    let terminal = shell(&election.steady_host("here").command(&["sh", "-c", READS]));
     enters(&terminal, "sh job");
     until_started(&terminal);
     enters(&terminal, "a line");

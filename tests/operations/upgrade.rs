@@ -17,12 +17,11 @@ fn old(host: Subject) -> Subject {
 }
 
 fn of_version(is_old: bool, host: Subject) -> Subject {
-    let host = host.session_timeout("4s");
     if is_old { old(host) } else { host }
 }
 
 fn spawn(election: &Election, id: &str, is_old: bool, place: usize) -> Running {
-    let running = of_version(is_old, election.host(id)).spawn();
+    let running = of_version(is_old, election.steady_host(id)).spawn();
     election.until_candidates(place);
     running
 }
@@ -46,7 +45,7 @@ fn one_after_the_other(from_old: bool) {
     assert_eq!((start.id.as_str(), start.told[1].as_str()), ("b", "clean"));
     election.until_candidates(2);
     hosts[0] = spawn(&election, "a", !from_old, 3);
-    election.until_renewed(3);
+    election.until_renewed(1);
     assert_eq!(election.diary.starts().len(), 2, "leadership moved once");
     election.diary.assert_no_overlap();
 }
@@ -84,7 +83,7 @@ fn old_and_new_take_over_from_each_other_whatever_happens_to_the_leader() {
     // No daemons: where guard and supervisor are stopped together, those are out of reach (docs/design.md, limits).
     let stubborn = |host: Subject| host.witness(&election.diary, &["ignore-term"]);
     let host = |at: usize| {
-        let host = stubborn(election.host_behind(&links[at], &at.to_string()));
+        let host = stubborn(election.host_behind(&links[at], &at.to_string()).session_timeout("4s"));
         of_version(at % 2 == 0, host).spawn()
     };
     let mut hosts: Vec<_> = (0..4)
@@ -124,7 +123,7 @@ fn what_a_later_version_adds_to_a_record_is_ignored() {
         let text = election.admin.read(&election.path(znode));
         election.admin.set(&election.path(znode), &text.replacen('{', r#"{"colour":{"of":["the","sky"]},"#, 1));
     }
-    let _host = election.host("a").spawn();
+    let _host = election.steady_host("a").spawn();
     assert_eq!(election.diary.until_started(1).told[1], "clean");
 }
 

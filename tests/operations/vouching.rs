@@ -35,7 +35,7 @@ fn who_vouches_is_told_before_an_outage_during_it_and_after_it() {
     let hooks = election.diary.directory().join("hooks");
     let hook = format!("echo $ZK_LEADER_EVENT >>{}", hooks.display());
     let host =
-        |index: usize, id: &str| election.host_behind(&links[index], id).session_timeout("4s").flag("--vouch").served();
+        |index: usize, id: &str| election.host_behind(&links[index], id).session_timeout("6s").flag("--vouch").served();
     let first = host(0, "a").option("--hook", &hook).spawn();
     election.diary.until_started(1);
     let second = host(1, "b").spawn();
@@ -57,7 +57,7 @@ fn who_vouches_is_told_before_an_outage_during_it_and_after_it() {
     links[1].stall();
     first.until_logged("The command runs on without ZooKeeper, vouched for by b, until ");
     wait::until("three leases are over", || {
-        vouching()["on_promises_for_seconds"].as_f64().is_some_and(|age| age > 12.0)
+        vouching()["on_promises_for_seconds"].as_f64().is_some_and(|age| age > 18.0)
     });
     second.until_logged("The command of a may live by the promises of this host");
     assert_eq!(http::code(at, "/leader"), 200);

@@ -53,10 +53,16 @@ fn init_of(container: &Running) -> i32 {
     wait::for_some("there is a PID 1", || children_of(container.pid()).first().copied())
 }
 
+#[track_caller]
+fn kill_guard_of(init: i32) {
+    let guard = wait::for_some("PID 1 has a guard", || guards_of(init).first().copied());
+    kill(Pid::from_raw(guard), Signal::SIGKILL).unwrap();
+}
+
 #[test]
 fn as_pid_1_it_reaps_what_it_adopts_and_ends_its_tree_when_it_is_stopped() {
     let election = election();
-    let process = election.host("a").witness(&election.diary, &["daemonise"]).to_process();
+    let process = election.steady_host("a").witness(&election.diary, &["daemonise"]).to_process();
     let mut host = container("mount -t proc proc /proc", &process);
     election.diary.until_noted("orphan");
     let init = init_of(&host);
@@ -78,10 +84,10 @@ fn as_pid_1_it_reaps_what_it_adopts_and_ends_its_tree_when_it_is_stopped() {
 #[test]
 fn as_pid_1_it_ends_the_tree_and_frees_the_lease_when_its_guard_is_killed() {
     let election = election();
-    let process = election.host("a").witness(&election.diary, &["daemonise", "ignore-term"]).to_process();
+    let process = election.steady_host("a").witness(&election.diary, &["daemonise", "ignore-term"]).to_process();
     let mut host = container("mount -t proc proc /proc", &process);
     election.diary.until_noted("orphan");
-    kill(Pid::from_raw(guards_of(init_of(&host))[0]), Signal::SIGKILL).unwrap();
+    kill_guard_of(init_of(&host));
     assert_eq!(host.code(), 70);
     assert!(!election.diary.somebody_lives());
     assert_eq!(election.state(), "free");
@@ -112,7 +118,7 @@ fn as_pid_1_it_does_not_end_what_it_has_adopted_when_its_guard_is_killed() {
     });
     // PID 1 cannot release, and so has not ended when we look.
     link.stall();
-    kill(Pid::from_raw(guards_of(init)[0]), Signal::SIGKILL).unwrap();
+    kill_guard_of(init);
     wait::until("the tree is gone", || !election.diary.somebody_lives());
     wait::until("PID 1 has seen it", || !is_alive(sentinel[0]));
     assert!(is_alive(stranger), "{}", host.log());

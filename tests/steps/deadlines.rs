@@ -4,6 +4,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::{election, host, link, millis, noted, wait, witness};
+use crate::support::election::{SESSION_TIMEOUT, STEADY};
 use crate::support::subject::{children_of, guards_of};
 
 const STUBBORN: &str = "ignore-term daemonise";
@@ -31,7 +32,7 @@ fn a_step_whose_supervisor_or_guard_is_stopped_is_dead_before_the_next_leader_be
         let step = witness(&election, STUBBORN);
         let first = election.host("a").option("--before-start", &step).spawn();
         election.diary.until_started(1);
-        let guard = guards_of(first.pid())[1];
+        let guard = wait::for_some("the step has a guard", || guards_of(first.pid()).get(1).copied());
         let _second = host(&election, "b").spawn();
         election.until_candidates(2);
         let pids = if stop_guard { vec![first.pid(), guard] } else { vec![first.pid()] };
@@ -65,7 +66,9 @@ fn an_after_stop_that_is_ended_before_its_time_says_why() {
         [(true, "the lease ended first, and it was killed"), (false, "it was killed before it had ended")]
     {
         let (election, link) = (election(), link());
-        let host = election.host_behind(&link, "a").option("--after-stop", "exec sleep 98765");
+        let host =
+            election.host_behind(&link, "a").session_timeout(if its_lease_ends { SESSION_TIMEOUT } else { STEADY });
+        let host = host.option("--after-stop", "exec sleep 98765");
         let host = host.option("--after-stop-timeout", "30s").option("--log-level", "warn").spawn();
         election.diary.until_started(1);
         host.signal(Signal::SIGTERM);
@@ -88,10 +91,9 @@ fn an_after_stop_that_is_ended_before_its_time_says_why() {
 fn a_guard_that_does_not_take_the_order_is_killed_and_the_process_ends() {
     let election = election();
     election.prepare();
-    let holder = election.host("z").spawn();
+    let holder = election.steady_host("z").spawn();
     election.diary.until_started(1);
-    let waiting = host(&election, "a").session_timeout("8s").option("--before-start-timeout", "2s");
-    let mut waiting = waiting.spawn();
+    let mut waiting = host(&election, "a").option("--before-start-timeout", "2s").spawn();
     election.until_candidates(2);
     let guard = wait::for_some("it has guards", || guards_of(waiting.pid()).get(1).copied());
     kill(Pid::from_raw(guard), Signal::SIGSTOP).unwrap();

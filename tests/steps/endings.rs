@@ -19,7 +19,7 @@ fn each_step_and_each_command_runs_alone_also_when_they_leave_daemons() {
     let election = election();
     let steps = |id: &str| {
         let step = witness(&election, "daemonise exit-after=100");
-        election.host(id).option("--before-start", &step).option("--after-stop", &step)
+        election.steady_host(id).option("--before-start", &step).option("--after-stop", &step)
     };
     let first = steps("a").witness(&election.diary, &["daemonise", "linger=100"]).spawn();
     election.diary.until_started(2);
@@ -35,7 +35,7 @@ fn each_step_and_each_command_runs_alone_also_when_they_leave_daemons() {
 #[test]
 fn a_requested_stop_runs_after_stop_when_the_tree_is_dead_and_before_the_release() {
     let election = election();
-    let slow = with_steps(election.host("a"), &election, "a", "true", "sleep 5");
+    let slow = with_steps(election.host("a").session_timeout("6s"), &election, "a", "true", "sleep 8");
     // Longer than the lease, which is renewed meanwhile.
     let mut first = slow.witness(&election.diary, &["daemonise"]).spawn();
     let start = election.diary.until_started(1);
@@ -104,9 +104,9 @@ fn a_leader_that_is_cut_off_runs_after_stop_under_what_is_left_of_its_lease() {
     let election = election();
     let link = link();
     let step = witness(&election, "daemonise ignore-term");
-    let first = election.host_behind(&link, "a").session_timeout("8s").option("--after-stop", &step).spawn();
+    let first = election.host_behind(&link, "a").session_timeout("12s").option("--after-stop", &step).spawn();
     election.diary.until_started(1);
-    let _second = host(&election, "b").session_timeout("8s").spawn();
+    let _second = host(&election, "b").spawn();
     election.until_candidates(2);
     link.stall();
     assert_eq!(election.diary.until_started(2).id, "a", "the step");
@@ -118,9 +118,9 @@ fn a_leader_that_is_cut_off_runs_after_stop_under_what_is_left_of_its_lease() {
 #[test]
 fn a_candidate_that_is_deleted_leaves_the_step_what_is_left_of_the_lease() {
     let election = election();
-    let _first = host(&election, "a").session_timeout("20s").witness(&election.diary, &["linger=500"]).spawn();
+    let _first = host(&election, "a").witness(&election.diary, &["linger=500"]).spawn();
     election.diary.until_started(1);
-    let _second = host(&election, "b").session_timeout("20s").spawn();
+    let _second = host(&election, "b").spawn();
     election.until_candidates(2);
     election.admin.delete(&election.first());
     assert_eq!(election.diary.until_started(2).id, "b");
@@ -148,7 +148,7 @@ fn a_lease_that_ended_first_leaves_after_stop_out_and_says_so() {
 #[test]
 fn a_killed_guard_does_not_cost_the_step() {
     let election = election();
-    let mut first = host(&election, "a").session_timeout("8s").witness(&election.diary, &["daemonise"]).spawn();
+    let mut first = host(&election, "a").witness(&election.diary, &["daemonise"]).spawn();
     election.diary.until_started(1);
     first.signal_guard(Signal::SIGKILL);
     assert_eq!(first.code(), 70);
@@ -160,9 +160,9 @@ fn a_killed_guard_does_not_cost_the_step() {
 #[test]
 fn a_killed_supervisor_runs_no_step_and_the_next_one_begins_with_its_own() {
     let election = election();
-    let first = host(&election, "a").session_timeout("20s").spawn();
+    let first = host(&election, "a").spawn();
     election.diary.until_started(1);
-    let _second = host(&election, "b").session_timeout("20s").spawn();
+    let _second = host(&election, "b").spawn();
     election.until_candidates(2);
     first.kill();
     assert_eq!(election.diary.until_started(2).id, "b");

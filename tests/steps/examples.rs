@@ -76,7 +76,8 @@ impl Segment {
             let script = example("virtual-ip/address.sh");
             format!("exec ip netns exec {} {} {word}", self.of(id), script.display())
         };
-        let host = election.host(id).option("--before-start", &step("take")).option("--after-stop", &step("drop"));
+        let host =
+            election.steady_host(id).option("--before-start", &step("take")).option("--after-stop", &step("drop"));
         host.env("ADDRESS", "192.0.2.10/24").env("INTERFACE", "eth0").spawn()
     }
 }
@@ -152,7 +153,7 @@ fn the_volume_is_mounted_where_the_leader_is_and_nowhere_else() {
     std::fs::create_dir(&target).unwrap();
     let host = |id: &str| -> Running {
         let step = |word: &str| format!("exec {} {word}", example("mount/volume.sh").display());
-        let host: Subject = election.host(id);
+        let host: Subject = election.steady_host(id);
         let host = host.option("--before-start", &step("mount")).option("--after-stop", &step("unmount"));
         let host = host.env("SOURCE", image.to_str().unwrap()).env("TARGET", target.to_str().unwrap());
         let host = host.env("FSTYPE", "none").env("OPTIONS", "bind");

@@ -15,6 +15,12 @@ fn step_of(host: &Running, guard: usize) -> i32 {
 
 const BEFORE_START: usize = 1;
 
+#[track_caller]
+fn kill_guard(host: &Running, number: usize) {
+    let guard = wait::for_some("the step has a guard", || guards_of(host.pid()).get(number).copied());
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(guard), Signal::SIGKILL).unwrap();
+}
+
 fn leads_instead(election: &Election, why: &str, first: &Running) {
     first.until_logged(&format!("--before-start failed: {why}"));
     first.until_logged("the command of --before-start failed or took too long");
@@ -27,7 +33,7 @@ fn leads_instead(election: &Election, why: &str, first: &Running) {
 #[test]
 fn a_host_whose_before_start_fails_stands_back_and_says_why() {
     let election = election();
-    let first = with_steps(election.host("a"), &election, "a", "exit 3", "true").spawn();
+    let first = with_steps(election.steady_host("a"), &election, "a", "exit 3", "true").spawn();
     leads_instead(&election, "it exited with status 3", &first);
 }
 
@@ -35,7 +41,7 @@ fn a_host_whose_before_start_fails_stands_back_and_says_why() {
 #[test]
 fn a_run_whose_before_start_fails_is_no_success_though_nobody_was_elected_in_time() {
     let election = election();
-    let mut host = with_steps(election.host("a"), &election, "a", "exit 3", "true")
+    let mut host = with_steps(election.steady_host("a"), &election, "a", "exit 3", "true")
         .option("--wait", "0")
         .option("--conflict-exit-code", "0")
         .spawn();
@@ -49,7 +55,7 @@ fn a_run_whose_before_start_fails_is_no_success_though_nobody_was_elected_in_tim
 fn a_before_start_that_hangs_and_forks_is_ended_with_its_tree_and_another_host_leads() {
     let election = election();
     let hangs = "trap '' TERM; sleep 98765 & sleep 98765; sleep 98765";
-    let first = with_steps(election.host("a"), &election, "a", hangs, "true");
+    let first = with_steps(election.steady_host("a"), &election, "a", hangs, "true");
     let first = first.option("--before-start-timeout", "2s").spawn();
     let step = step_of(&first, BEFORE_START);
     let children = wait::for_some("it forks", || Some(children_of(step)).filter(|children| children.len() == 2));
@@ -60,7 +66,7 @@ fn a_before_start_that_hangs_and_forks_is_ended_with_its_tree_and_another_host_l
 #[test]
 fn a_before_start_longer_than_the_lease_is_waited_for_while_the_lease_is_renewed() {
     let election = election();
-    let _first = with_steps(election.host("a"), &election, "a", "sleep 6", "true").spawn();
+    let _first = with_steps(election.host("a").session_timeout("6s"), &election, "a", "sleep 9", "true").spawn();
     until_noted(&election, "before a elected");
     let _second = host(&election, "b").spawn();
     let begun_at = diary::now();
@@ -74,7 +80,7 @@ fn a_before_start_longer_than_the_lease_is_waited_for_while_the_lease_is_renewed
 fn a_stop_request_ends_before_start_and_a_second_one_kills_it() {
     let election = election();
     for (what, signals) in [("sleep 98765", 1), ("trap '' TERM; sleep 98765; sleep 98765", 2)] {
-        let mut first = with_steps(election.host("a"), &election, "a", what, "true").spawn();
+        let mut first = with_steps(election.steady_host("a"), &election, "a", what, "true").spawn();
         step_of(&first, BEFORE_START);
         first.until_logged("Running --before-start");
         first.signal(Signal::SIGTERM);
@@ -100,7 +106,7 @@ fn a_before_start_that_a_stop_request_ends_can_undo_what_it_has_begun() {
     let [begun, undone] = ["begun", "undone"].map(|name| election.diary.directory().join(name));
     let undoes = format!("trap 'touch {}; exit 1' TERM", undone.display());
     let what = format!("{undoes}; touch {}; while :; do sleep 0.05; done", begun.display());
-    let mut first = with_steps(election.host("a"), &election, "a", &what, "true").spawn();
+    let mut first = with_steps(election.steady_host("a"), &election, "a", &what, "true").spawn();
     wait::until("the step has begun", || begun.exists());
     first.signal(Signal::SIGTERM);
     assert_eq!(first.code(), 0);
@@ -137,10 +143,9 @@ fn a_supervisor_killed_during_a_step_takes_the_step_along_and_nobody_starts_befo
 fn a_host_whose_step_lost_its_guard_ends_with_70_when_the_steps_tree_is_gone() {
     let election = election();
     let step = witness(&election, "ignore-term daemonise");
-    let mut first = election.host("a").session_timeout("20s").option("--before-start", &step).spawn();
+    let mut first = election.steady_host("a").option("--before-start", &step).spawn();
     election.diary.until_started(1);
-    let guard = guards_of(first.pid())[BEFORE_START];
-    nix::sys::signal::kill(nix::unistd::Pid::from_raw(guard), Signal::SIGKILL).unwrap();
+    kill_guard(&first, BEFORE_START);
     assert_eq!(first.code(), 70);
     assert!(!election.diary.somebody_lives());
     assert_eq!(election.state(), "free");
@@ -150,13 +155,12 @@ fn a_host_whose_step_lost_its_guard_ends_with_70_when_the_steps_tree_is_gone() {
 #[test]
 fn a_host_whose_idle_step_lost_its_guard_ends_with_70_whether_it_leads_or_waits() {
     let election = election();
-    let mut leader = election.host("a").option("--after-stop", "true").spawn();
+    let mut leader = election.steady_host("a").option("--after-stop", "true").spawn();
     election.diary.until_started(1);
-    let mut standby = election.host("b").option("--after-stop", "true").spawn();
+    let mut standby = election.steady_host("b").option("--after-stop", "true").spawn();
     election.until_candidates(2);
     for host in [&mut standby, &mut leader] {
-        let guard = guards_of(host.pid())[1];
-        nix::sys::signal::kill(nix::unistd::Pid::from_raw(guard), Signal::SIGKILL).unwrap();
+        kill_guard(host, 1);
         assert_eq!(host.code(), 70, "{}", host.log());
         assert!(host.log().contains("the guard process of a check or step of this host died"), "{}", host.log());
     }
@@ -169,7 +173,8 @@ fn a_host_whose_idle_step_lost_its_guard_ends_with_70_whether_it_leads_or_waits(
 fn a_step_that_survives_sigkill_costs_its_host_the_lease_and_the_next_one_its_wait() {
     let election = election();
     let first = with_steps(election.host("a"), &election, "a", "exec sleep 98765", "true");
-    let first = first.option("--before-start-timeout", "1s").spawn();
+    // Long enough to catch it before.
+    let first = first.option("--before-start-timeout", "4s").spawn();
     let step = step_of(&first, BEFORE_START);
     let tracer = Tracer::of(step);
     let _second = host(&election, "b").spawn();

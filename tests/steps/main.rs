@@ -22,9 +22,9 @@ fn noting(election: &Election, host: &str, name: &str, what: &str) -> String {
     format!(r#"echo "{name} {host} $ZK_LEADER_WHY $ZK_LEADER_TOKEN $ZK_LEADER_ID" >>{page}; {what}"#)
 }
 
-/// A host whose steps note what they are told.
+/// A host whose steps note what they are told, and whose lease runs out in no test.
 fn host(election: &Election, id: &str) -> Subject {
-    with_steps(election.host(id), election, id, "true", "true")
+    with_steps(election.steady_host(id), election, id, "true", "true")
 }
 
 fn with_steps(subject: Subject, election: &Election, id: &str, before: &str, after: &str) -> Subject {
