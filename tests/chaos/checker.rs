@@ -83,9 +83,9 @@ pub struct Findings {
 }
 
 /// A tree that lives so long after both of its keepers is an orphan, and not just slow to die.
-const ORPHAN_GRACE: Duration = Duration::from_secs(1);
+const ORPHAN_GRACE: Duration = Duration::from_secs(3);
 /// A thawed host needs at most so long to be scheduled, and to kill what it must.
-const THAW: Duration = Duration::from_secs(1);
+const THAW: Duration = Duration::from_secs(3);
 /// How long a lease that no lease file told of lasts at least from when its holder was in touch and then struck: the last
 /// renewal was sent an eighth of it before; the rest is for a slow one.
 fn surely_runs(lease: Duration) -> Duration {

@@ -75,7 +75,8 @@ pub fn a_crowd_that_has_died_does_not_delay_a_stop_whose_guard_has_priority(cont
         exec perl -e '$SIG{TERM} = sub { exit 4 }; for (1 .. 1000) { exit if fork == 0 } $| = 1; print "ready\n"; sleep 1000'
     "#;
     let mut subject = Subject::script(contain, script);
-    let run = subject.start_ready(LONG);
+    let run = subject.start(LONG);
+    subject.says("ready");
     let stopped_at = now();
     subject.order(Order::Stop { run, by: stopped_at.after(LONG) });
     let (_, status, cause) = subject.ends_at(stopped_at);
@@ -296,7 +297,7 @@ pub fn a_renewed_lease_keeps_the_command_alive(contain: Contain) {
     let (first, run) = (subject.start_short(), subject.run());
     let mut last = first;
     for _ in 0..6 {
-        last = deadlines(SHORT);
+        last = deadlines(2 * SHORT);
         subject.order(Order::Extend { run, deadlines: last });
         pause(SHORT / 5);
         assert!(subject.tree_lives());

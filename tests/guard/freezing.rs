@@ -45,6 +45,7 @@ fn frozen(contain: Contain, lease: Deadlines) -> Subject {
     let mut subject = Subject::script(contain, TICKING);
     let run = subject.start_under(lease);
     ticks_and_tocks(&subject);
+    subject.hurry_guard();
     subject.order(Order::Freeze { run });
     falls_silent(&subject);
     subject

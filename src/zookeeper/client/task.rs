@@ -176,6 +176,9 @@ mod tests {
         .await;
         let seen = Arc::clone(&steps);
         service.stand_still_when(move || seen.load(Ordering::SeqCst) >= 3);
+        while steps.load(Ordering::SeqCst) < 3 {
+            tokio::task::yield_now().await;
+        }
         assert!(timeout(Duration::from_millis(20), service.over()).await.is_err());
         assert_eq!(steps.load(Ordering::SeqCst), 3);
         service.end();
