@@ -54,6 +54,7 @@ pub enum Action {
     /// `is_first`: this process has not started the command yet.
     Mark { candidacy: Candidacy, conditions: Conditions, entry: Entry, is_first: bool },
     /// The marked run has ended. The release that follows completes its marker. `ok`: it ended by itself, successfully.
+    /// `status`: [`TIMED_OUT`](super::restart::TIMED_OUT) if `--timeout` ended it.
     EndRun { status: ChildStatus, ok: bool },
     /// The marked run never began. The release that follows takes its marker back.
     WithdrawRun,

@@ -155,6 +155,15 @@ pub enum ChildStatus {
 }
 
 impl ChildStatus {
+    /// As in a shell: the exit status, or 128 plus the signal. `None`: it never ran.
+    pub const fn as_in_a_shell(self) -> Option<u8> {
+        match self {
+            Self::Exited(code) => Some(code),
+            Self::Signaled(signal) => Some(128_u8.saturating_add(signal)),
+            Self::NotExecuted(_) => None,
+        }
+    }
+
     /// It never ran, for a reason that may pass by itself: another start may succeed.
     pub fn failed_for_now(self) -> bool {
         let Self::NotExecuted(errno) = self else { return false };

@@ -93,12 +93,10 @@ impl Ending {
 
     /// The status as a shell reports it.
     fn code(self) -> Option<u8> {
-        match self.status {
-            _ if self.timed_out => Some(TIMED_OUT),
-            ChildStatus::Exited(code) => Some(code),
-            ChildStatus::Signaled(signal) => 128_u8.checked_add(signal),
-            ChildStatus::NotExecuted(_) => self.status.failed_for_now().then_some(NOT_EXECUTED),
+        if self.timed_out {
+            return Some(TIMED_OUT);
         }
+        self.status.as_in_a_shell().or_else(|| self.status.failed_for_now().then_some(NOT_EXECUTED))
     }
 }
 

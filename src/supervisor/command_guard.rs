@@ -5,8 +5,10 @@ use std::io::{self, ErrorKind};
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
+use crate::clock;
 use crate::core::event::Event;
 use crate::core::guard_messages::{ChildStatus, Order, Report};
+use crate::core::time::Timestamp;
 use crate::guard::contain::{Process, known};
 use crate::guard::handle::upgrade::HandedOver;
 use crate::guard::probe::{Prober, state_of};
@@ -23,11 +25,16 @@ pub(super) struct CommandGuard {
     /// The next guard, and the guards of auxiliary commands, which are not orphans of the command.
     spared: Vec<Process>,
     stuck_reports: StuckReports,
+    /// Until when the present run may take to stop, once it was told to.
+    stop_by: Option<Timestamp>,
 }
 
 /// How often survivors of SIGKILL were reported of this tree; the guard does it every five seconds, the first time sooner.
 #[derive(Default)]
 struct StuckReports(u32);
+
+/// `signal(7)`
+const SIGKILL: u8 = 9;
 
 /// Once a minute.
 const STUCK_REPORTS_PER_LINE: u32 = 12;
@@ -72,14 +79,21 @@ impl CommandGuard {
             orders: Vec::new(),
             spared,
             stuck_reports: StuckReports::default(),
+            stop_by: None,
         })
     }
 
     /// Does not wait.
     pub fn send(&mut self, order: &Order) {
         tracing::debug!(?order, "Ordered");
-        if matches!(order, Order::Start { .. }) {
-            self.replace();
+        match *order {
+            Order::Start { .. } => {
+                self.stop_by = None;
+                self.replace();
+            }
+            Order::Stop { by, .. } => self.stop_by = Some(by),
+            Order::Kill { .. } => self.stop_by = Some(Timestamp::NEVER),
+            _ => {}
         }
         self.pass_on(order);
     }
@@ -190,10 +204,7 @@ impl CommandGuard {
         match report {
             Report::Taken { .. } => tracing::debug!("Guard takes the order to start"),
             Report::Started { pid, .. } => tracing::info!(pid, "Command started"),
-            Report::CommandEnded { status: status @ ChildStatus::NotExecuted(_), .. } => {
-                tracing::warn!("{}", words::ending(status));
-            }
-            Report::CommandEnded { status, .. } => tracing::info!("{}", words::ending(status)),
+            Report::CommandEnded { status, .. } => log_ending(status, self.stop_by, clock::now().lease),
             Report::Stopping { .. } => tracing::debug!("Guard sent the stop signal by itself"),
             Report::Stuck { survivors, .. } if is_told => log_stuck(survivors),
             Report::Stuck { survivors, .. } => tracing::debug!(survivors, "Processes survive SIGKILL"),
@@ -218,6 +229,20 @@ fn unless_gone(error: io::Error) -> io::Result<()> {
     match error.kind() {
         ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => Ok(()),
         _ => Err(error),
+    }
+}
+
+/// `stop_by`: if it was told to stop, until when.
+fn log_ending(status: ChildStatus, stop_by: Option<Timestamp>, now: Timestamp) {
+    let fate = words::fate(status);
+    match (status, stop_by) {
+        (ChildStatus::Signaled(SIGKILL), Some(by)) if by <= now => {
+            tracing::warn!("The command {fate}: it still ran when its time to stop was over");
+        }
+        (ChildStatus::Exited(0), _) | (ChildStatus::Exited(_) | ChildStatus::Signaled(_), Some(_)) => {
+            tracing::info!("The command {fate}");
+        }
+        _ => tracing::warn!("The command {fate}"),
     }
 }
 

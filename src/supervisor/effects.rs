@@ -5,7 +5,6 @@ use super::command_guard::CommandGuard;
 use crate::core::action::{Action, ExitReason};
 use crate::core::guard_messages::{ChildStatus, Order};
 use crate::observe::log;
-use crate::observe::words;
 use crate::vouching::Direct;
 use crate::zookeeper::Election;
 
@@ -30,7 +29,7 @@ impl Effects {
     /// Of a job.
     fn end_run(&self, status: ChildStatus, ok: bool) {
         if !ok {
-            tracing::warn!("The run did not end well: {}", words::ending(status));
+            tracing::warn!(status = status.as_in_a_shell(), "The run is stored as failed");
         }
         self.election.end_run(status, ok);
     }

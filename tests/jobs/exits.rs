@@ -178,7 +178,7 @@ fn a_run_that_goes_well_is_told_in_six_lines() {
         "Missing znodes were created: ",
         "following -> leading: elected",
         "Command started",
-        "the command exited with status 0",
+        "The command exited with status 0",
         "leading -> releasing: the command ended by itself",
         "releasing -> done: the lease is free",
     ];

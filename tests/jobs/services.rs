@@ -158,6 +158,27 @@ fn a_run_that_takes_too_long_is_stopped_with_status_124() {
     assert_eq!(fast.code(), 3);
 }
 
+/// Whoever reads warnings only learns how a command failed, and that it did not stop in time.
+#[test]
+fn a_command_that_fails_or_does_not_stop_in_time_is_a_warning_and_one_that_does_as_told_is_none() {
+    let election = election();
+    let host = || election.steady_host("a").option("--log-level", "warn");
+    let mut fails = host().command(&["sh", "-c", "exit 3"]).spawn();
+    assert_eq!((fails.code(), fails.log().contains("warning: The command exited with status 3")), (3, true));
+    let mut well = host().witness(&election.diary, &["exit-after=10"]).spawn();
+    assert_eq!((well.code(), well.log().as_str()), (0, ""));
+    for (witness, told) in [(&[][..], ""), (&["ignore-term"], "The command was killed by SIGKILL: it still ran when ")]
+    {
+        let started = election.diary.starts().len();
+        let stop_timeout = if witness.is_empty() { "15s" } else { "200ms" };
+        let mut stopped = host().option("--stop-timeout", stop_timeout).witness(&election.diary, witness).spawn();
+        election.diary.until_started(started + 1);
+        stopped.signal(Signal::SIGTERM);
+        stopped.code();
+        assert!(stopped.log().contains(told) && stopped.log().is_empty() == told.is_empty(), "{}", stopped.log());
+    }
+}
+
 #[test]
 fn a_run_that_takes_too_long_counts_as_a_failure_and_the_next_one_has_all_of_the_time() {
     let election = election();

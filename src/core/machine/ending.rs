@@ -10,7 +10,7 @@ use super::phase::{After, Departure, Link, Phase};
 use crate::core::action::{Action, ExitReason, Why};
 use crate::core::event::{Denial, Grounds, Request};
 use crate::core::guard_messages::{Cause, ChildStatus, Order, RunId};
-use crate::core::restart::{Ending, Verdict};
+use crate::core::restart::{Ending, TIMED_OUT, Verdict};
 use crate::core::settings::{OnExit, OnLoss};
 use crate::core::time::{Now, Timestamp};
 
@@ -238,6 +238,7 @@ impl Machine {
         self.status = Some(status);
         if self.settings.preparations.marks {
             let ok = cause == Cause::ItsOwn && status == ChildStatus::Exited(0);
+            let status = if self.is_timed_out(cause) { ChildStatus::Exited(TIMED_OUT) } else { status };
             self.actions.push(Action::EndRun { status, ok });
         }
         let next = self.after_tree(now, status, cause);
@@ -269,12 +270,17 @@ impl Machine {
         self.finished = self.held_term.filter(|held| held.wait_is_over(now)).map(|held| held.nonce);
     }
 
+    /// Whether `--timeout` ended the run.
+    fn is_timed_out(&self, cause: Cause) -> bool {
+        cause == Cause::Ordered && self.timed_out == self.run
+    }
+
     fn after_tree(&mut self, now: Now, status: ChildStatus, cause: Cause) -> Next {
         let stopping = match self.phase {
             Phase::Stopping { after, .. } => Some(after),
             _ => None,
         };
-        let timed_out = cause == Cause::Ordered && self.timed_out == self.run;
+        let timed_out = self.is_timed_out(cause);
         match (cause, status, stopping) {
             (Cause::ItsOwn | Cause::Ordered, ChildStatus::NotExecuted(_), _) if !status.failed_for_now() => {
                 Next::Leave(After::Exit(ExitReason::CommandEnded(status)), Why::CommandEnded)

@@ -109,7 +109,7 @@ impl Run {
     /// The same after its end.
     #[must_use]
     pub fn ended(&self, started_ms: i64, status: ChildStatus, ok: bool) -> Self {
-        Self { started_ms: Some(started_ms), ok: Some(ok), status: shell_status(status), ..self.clone() }
+        Self { started_ms: Some(started_ms), ok: Some(ok), status: status.as_in_a_shell(), ..self.clone() }
     }
 
     pub fn is_interrupted(&self) -> bool {
@@ -229,15 +229,6 @@ pub(crate) fn surplus(newest: &mut BTreeSet<Known>, marker: Known, keep: usize) 
     newest.insert(marker);
     let oldest = (newest.len() > keep.max(1)).then(|| newest.pop_first());
     oldest.flatten().map(|(_, name, version)| (name, version))
-}
-
-/// `None` if the command could not be executed.
-fn shell_status(status: ChildStatus) -> Option<u8> {
-    match status {
-        ChildStatus::Exited(code) => Some(code),
-        ChildStatus::Signaled(signal) => Some(128_u8.saturating_add(signal)),
-        ChildStatus::NotExecuted(_) => None,
-    }
 }
 
 /// The run that was marked in the present term.
