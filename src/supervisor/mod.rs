@@ -27,7 +27,7 @@ use crate::core::event::Event;
 use crate::core::machine::{Machine, RELEASE_LIMIT, Settings};
 use crate::core::operator_orders::{OperatorOrders, Orders};
 use crate::core::preemption::Preemption;
-use crate::core::time::{Now, Timestamp};
+use crate::core::time::Now;
 use crate::guard::probe::Prober;
 use crate::observe::console;
 use crate::observe::http::{self, Identity, Listener};
@@ -56,9 +56,6 @@ const CLOSE_LIMIT: Duration = Duration::from_millis(500);
 
 /// How long those to whom we promised something may take to confirm that we are gone.
 const GONE_LIMIT: Duration = Duration::from_millis(300);
-
-/// A loop that wakes up so much later than it should is worth a line.
-const STANDSTILL: Duration = Duration::from_secs(1);
 
 /// The observers of the election.
 #[derive(Debug)]
@@ -218,7 +215,7 @@ impl Supervisor {
                 () = or_never(self.upgrade.as_mut().map(Upgrade::next)) => Event::Ticked,
             });
             if let Some(deadline) = until_deadline {
-                report_standstill(slept.lease.after(deadline));
+                standstill::report(slept.lease.after(deadline), &self.machine.snapshot());
             }
         }
     }
@@ -381,19 +378,6 @@ impl Supervisor {
         };
         let (election, had_terminal) = (election.past(), signals.had_terminal);
         (reason, Memory { election, machine, upgrade, had_terminal, address })
-    }
-}
-
-/// The loop should have woken up at this time.
-fn report_standstill(due_at: Timestamp) {
-    let late = due_at.until(clock::now().lease);
-    if late >= STANDSTILL {
-        tracing::warn!(
-            stood_still_ms = words::millis(late),
-            why = "supervisor-stood-still",
-            "This process stood still (stopped, frozen, or starved of CPU); meanwhile its guard kept the \
-             deadlines of the command, and the next lines may tell late what it did; look for what stopped it"
-        );
     }
 }
 

@@ -1,16 +1,55 @@
-//! After a standstill that cost it its guard, a process executes its own program anew, with new guards. What that
-//! program must know of this one.
+//! A process that stood still says so. If that cost it its guard, it executes its own program anew, with new guards: what
+//! that program must know of this one.
 
 use std::fs::File;
 use std::io;
 use std::net::IpAddr;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::upgrade::memory_file;
-use crate::core::machine;
+use crate::clock;
+use crate::core::guard_messages::Deadlines;
+use crate::core::machine::{self, Snapshot};
+use crate::core::time::{Timestamp, milliseconds};
 use crate::guard::handle::upgrade::take_descriptor;
+use crate::observe::words;
+use crate::zookeeper::schema::control::moment::moment;
 use crate::zookeeper::standstill::Past;
+
+/// A loop that wakes up so much later than it should is worth a line.
+const STANDSTILL: Duration = Duration::from_secs(1);
+
+/// The loop should have woken up at `due_at`, and knows nothing yet of what has happened since.
+pub(super) fn report(due_at: Timestamp, snapshot: &Snapshot) {
+    let (now, time) = (clock::now().lease, clock::time_of_day());
+    let late = due_at.until(now);
+    if late >= STANDSTILL {
+        tracing::warn!(
+            stood_still_ms = words::millis(late),
+            why = "supervisor-stood-still",
+            "This process stood still (stopped, frozen, or starved of CPU). {}. Look for what stopped it",
+            meanwhile(snapshot, now, time)
+        );
+    }
+}
+
+/// What the guard has done by itself, without an end. `time`: of day, in milliseconds since 1970.
+fn meanwhile(snapshot: &Snapshot, now: Timestamp, time: i64) -> String {
+    let deadlines = snapshot.held_term.filter(|_| snapshot.run.is_some()).and_then(|held| held.deadlines);
+    let Some(Deadlines { stop_at, kill_at }) = deadlines else { return "No command ran".to_owned() };
+    let moment = |deadline: Timestamp| moment(time.saturating_sub(milliseconds(deadline.until(now))));
+    if now < stop_at {
+        return "The lease of its command is not over".to_owned();
+    }
+    let killed =
+        if now < kill_at { String::new() } else { format!(", and SIGKILL for what was left at {}", moment(kill_at)) };
+    format!(
+        "Meanwhile its guard ended the command: stop signal at {}{killed}; the next lines tell that late",
+        moment(stop_at)
+    )
+}
 
 /// See the module page. Empty in the first program of a process.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -53,6 +92,32 @@ mod tests {
     use serde_json::{from_value, json};
 
     use super::*;
+    use crate::core::guard_messages::RunId;
+    use crate::core::machine::Held;
+    use crate::observe::status::tests::{at, leading};
+
+    /// The supervisor learns of it when it wakes up, and another host may lead by then.
+    #[test]
+    fn after_a_standstill_the_times_are_told_at_which_the_guard_ended_the_command() {
+        let (begun, kill_at) = (at(Duration::ZERO), at(Duration::from_secs(6)).lease);
+        let leads = leading(begun, kill_at).snapshot;
+        let stop_at = at(Duration::from_secs(4)).lease;
+        let deadlines = Some(Deadlines { stop_at, kill_at });
+        let held_term = leads.held_term.map(|held| Held { deadlines, ..held });
+        let runs = Snapshot { held_term, run: Some(RunId(1)), ..leads };
+        let told = |seconds: u64, snapshot: &Snapshot| {
+            let now = at(Duration::from_secs(seconds)).lease;
+            meanwhile(snapshot, now, 1_795_229_940_000 + 1000 * i64::try_from(seconds).unwrap())
+        };
+        assert_eq!(told(3, &runs), "The lease of its command is not over");
+        let stopped = "Meanwhile its guard ended the command: stop signal at 2026-11-21 02:59:04 UTC";
+        assert_eq!(told(5, &runs), format!("{stopped}; the next lines tell that late"));
+        let killed = format!(
+            "{stopped}, and SIGKILL for what was left at 2026-11-21 02:59:06 UTC; the next lines tell that late"
+        );
+        assert_eq!(told(60, &runs), killed);
+        assert_eq!(told(60, &Snapshot { run: None, ..runs }), "No command ran");
+    }
 
     #[test]
     fn what_was_written_is_read_and_nothing_else_is() {
