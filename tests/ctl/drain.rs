@@ -209,6 +209,29 @@ fn what_a_drained_host_still_leads_is_named_beside_what_it_may_lead() {
     assert!(said.code == 1 && said.output.lines().last().is_some_and(|last| last.contains(&told)), "{said:?}");
 }
 
+/// Nobody waits for what becomes of it: so what will not change is told at once.
+#[test]
+fn who_drains_a_host_is_told_at_once_what_no_other_host_could_lead() {
+    let fleet = Fleet::new(1);
+    let _host = fleet.boot("one");
+    fleet.until_led_by("one");
+    fleet.until_members(1);
+    let name = &fleet.elections[0].name;
+    let said = fleet.ctl(&["drain", "one"]);
+    let told = format!(
+        "one still leads {name}, which no other host could lead; start one elsewhere, or zk-leaderctl drain one "
+    );
+    assert!(said.code == 0 && said.output.contains(&told), "{said:?}");
+    let said = fleet.ctl(&["drain", "one", "--force", "-o", "json"]).json();
+    assert_eq!(said["only_candidate_in"], serde_json::json!([]), "it is obeyed even so");
+    assert_eq!(fleet.ctl(&["undrain", "one"]).code, 0);
+    let _other = fleet.boot("two");
+    fleet.until_members(2);
+    fleet.until_led_by("one");
+    let said = fleet.ctl(&["drain", "one"]);
+    assert!(said.code == 0 && !said.output.contains("no other host could lead"), "{said:?}");
+}
+
 /// Its supervisor hangs: it starts the command again as soon as it goes on.
 #[test]
 fn a_drain_that_has_lapsed_is_not_said_to_be_obeyed() {

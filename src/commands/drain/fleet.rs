@@ -39,7 +39,9 @@ pub(super) struct Fleet {
     pub perhaps: Vec<(String, String)>,
     /// It will lead these next: whoever leads them now gives way, and nobody else could.
     pub next: Vec<String>,
-    /// It leads these, has heard of the drain, and nobody else could.
+    /// It leads these, and nobody else could, whether it has heard of the drain or not.
+    pub alone: Vec<String>,
+    /// Those of them in which it has heard of the drain.
     pub stays: Vec<String>,
     /// We may not read these, so that it may lead them.
     pub closed: Vec<String>,
@@ -96,6 +98,7 @@ impl Fleet {
         // A host that is gone hears nothing.
         let has_heard = own.peek().is_some() && own.all(|member| member.drained);
         let is_alone = !order.drain.force && !seen.members().any(|member| member.can_replace(host));
+        self.alone.extend(is_alone.then(|| name.clone()));
         if is_alone && has_heard {
             return self.stays.push(name);
         }

@@ -86,10 +86,7 @@ async fn drained(order: &Drained<'_>, wait: Option<Duration>) -> Result<Answer, 
         progress.tell(&report::closed(host, &before));
     }
     let Some(limit) = wait else {
-        // What we may not read was told.
-        let may_lead = Some(report::waits_for(host, &before)).filter(|may_lead| !may_lead.is_empty());
-        let said = if before.may_have_it() { may_lead } else { Some(report::nobody_of_that_name(order, &before)) };
-        if let Some(said) = said.filter(|_| before.shared == 0) {
+        if let Some(said) = report::not_waited_for(order, &before) {
             progress.tell(&said);
         }
         return Ok(told(order, &before, "drained", DONE, ""));
@@ -153,9 +150,7 @@ fn settled(order: &Drained<'_>, fleet: &Fleet) -> Answer {
             _ => told(order, fleet, "unknown", NOT_DONE, &format!("{host} leads none of those that we may read")),
         };
     }
-    let (stays, remedy) = (report::listed(&fleet.stays), report::remedy_for_the_only_one(order));
-    let line = format!("{host} still leads {stays}, which no other host could lead; {remedy}");
-    told(order, fleet, "leading", NOT_DONE, &line)
+    told(order, fleet, "leading", NOT_DONE, &report::stays_in(order, &fleet.stays))
 }
 
 /// The directory may have been created beforehand, with an ACL of its own. When it was written, if that can be read, and the drain
@@ -223,7 +218,7 @@ fn told(order: &Drained<'_>, fleet: &Fleet, state: &str, status: u8, text: &str)
         "takes_part_in": fleet.shared,
         "leads": fleet.led,
         "leads_next": fleet.next,
-        "only_candidate_in": fleet.stays,
+        "only_candidate_in": fleet.alone,
         "lease_unreadable_in": fleet.unknown,
         "not_known_in": fleet.perhaps.iter().map(|(name, _)| name).collect::<Vec<_>>(),
         "no_permission_in": fleet.closed,

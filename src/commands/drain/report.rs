@@ -18,6 +18,15 @@ pub(super) fn nobody_of_that_name(order: &Drained<'_>, fleet: &Fleet) -> String 
     )
 }
 
+/// What nobody waits for, if there is anything to say. What we may not read was told.
+pub(super) fn not_waited_for(order: &Drained<'_>, fleet: &Fleet) -> Option<String> {
+    match fleet.shared {
+        0 if fleet.may_have_it() => Some(waits_for(order.host, fleet)).filter(|may_lead| !may_lead.is_empty()),
+        0 => Some(nobody_of_that_name(order, fleet)),
+        _ => (!fleet.alone.is_empty()).then(|| stays_in(order, &fleet.alone)),
+    }
+}
+
 pub(super) fn waits_for(host: &str, fleet: &Fleet) -> String {
     let stays = match fleet.stays.as_slice() {
         [] => String::new(),
@@ -59,7 +68,13 @@ pub(super) fn unfinished(order: &Drained<'_>, fleet: &Fleet, limit: Duration) ->
     [Some(what), why, remedy].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
-pub(super) fn remedy_for_the_only_one(order: &Drained<'_>) -> String {
+/// Of elections that no other host could lead.
+pub(super) fn stays_in(order: &Drained<'_>, names: &[String]) -> String {
+    let remedy = remedy_for_the_only_one(order);
+    format!("{} still leads {}, which no other host could lead; {remedy}", order.host, listed(names))
+}
+
+fn remedy_for_the_only_one(order: &Drained<'_>) -> String {
     format!("start one elsewhere, or {} stops it", order.drain.forced(order.host, order.root))
 }
 
