@@ -292,6 +292,16 @@ fn a_handover_is_refused_with_the_reason_where_nobody_could_take_over() {
     election.admin.create(&election.path("members/b"), sick);
     refused(&[], &["nobody can take over", "b (unhealthy)"]);
     refused(&["--to", "b"], &["b cannot take over", "unhealthy"]);
+    let host = format!("host-of-{}", election.name);
+    let drained = format!(r#"{{"v":1,"id":"b","host":"{host}","eligible":false,"why_not":["drained"]}}"#);
+    election.admin.set(&election.path("members/b"), &drained);
+    refused(&["--to", "b"], &["b cannot take over: drained\n"]);
+    election.admin.create_all("/zk-leader-run/drains");
+    let drain = format!("/zk-leader-run/drains/{host}");
+    election.admin.create(&drain, r#"{"v":1,"order":"1","reason":"disk","by":"anna@h"}"#);
+    let remedy = format!(" until undrain: \"disk\"; zk-leaderctl undrain {host} ends that");
+    refused(&["--to", "b"], &["b cannot take over: drained by anna@h", &remedy]);
+    election.admin.delete(&drain);
     assert_eq!(election.diary.starts().len(), 1);
 }
 
