@@ -52,14 +52,13 @@ fn a_stranger_is_told_what_is_missing() {
         base.trim_end_matches('/')
     );
     let token = election.term().mzxid.to_string();
-    let questions: [(&[&str], i32); 7] = [
+    let questions: [(&[&str], i32); 6] = [
         (&["status", name], 2),
         (&["token-check", &token, name], 2),
         (&["history", name], 77),
         (&["handover", name], 77),
         (&["disable", name, "--reason", "test"], 77),
         (&["enable", name], 77),
-        (&["doctor", name], 77),
     ];
     for (words, code) in questions {
         let said = as_stranger(words);
@@ -113,6 +112,20 @@ fn list_names_elections_that_may_not_be_read() {
     let said = as_stranger(&["list", "--json"]).json();
     let found = said["elections"].as_array().unwrap().iter().find(|one| one["name"] == *closed.name).cloned();
     assert_eq!(found.unwrap()["state"], "no permission");
+}
+
+/// The servers and the session are examined all the same.
+#[test]
+fn the_doctor_tells_what_it_has_found_before_it_may_not_read_the_election() {
+    let (closed, _leader) = led("creator");
+    let said = as_stranger(&["doctor", &closed.name]);
+    let parts = ["is a standalone server", "timeouts from ", "WRONG  election  ZooKeeper refuses it", "--auth-file"];
+    assert!(said.code == 77 && parts.iter().all(|part| said.output.contains(part)), "{said:?}");
+    let json = as_stranger(&["doctor", &closed.name, "--json"]).json();
+    assert_eq!(
+        (&json["reason"], json["findings"].as_array().is_some_and(|all| all.len() > 2)),
+        (&"forbidden".into(), true)
+    );
 }
 
 /// It is led, and nobody takes part in the other one, which we may read.

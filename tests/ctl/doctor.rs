@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::operator::{ctl, ctl_at};
 use super::{election, server};
+use crate::support::election::STEADY;
 use crate::support::{Election, Proxy, wait};
 
 /// What it says is wrong.
@@ -27,6 +28,32 @@ fn a_healthy_election_has_no_complaint() {
         said.contains(granted)
     });
     assert!(found && said.contains("is a standalone server, version 3."), "{said}");
+}
+
+/// Whoever runs one host wants to know it before that host fails.
+#[test]
+fn a_leader_without_anybody_to_take_over_is_noted_with_the_reason() {
+    let election = election();
+    let notes = || {
+        let said = ctl(&["doctor", &election.name, "--json"]);
+        let findings = said.json()["findings"].as_array().unwrap().clone();
+        let notes = findings.iter().filter(|finding| finding["grade"] == "note" && finding["what"] == "members");
+        (said.code, notes.map(|finding| finding["said"].as_str().unwrap().to_owned()).collect::<Vec<_>>())
+    };
+    let _leader = election.host("a").session_timeout(STEADY).spawn();
+    election.diary.until_started(1);
+    wait::until("a has said who it is", || election.admin.exists(&election.path("members/a")));
+    let alone = "if a fails, nobody takes over: no other host takes part; start zk-leader-run on another one";
+    assert_eq!(notes(), (0, vec![alone.to_owned()]));
+    let barred = election.host("b").session_timeout(STEADY).option("--eligible-cmd", "exit 1").spawn();
+    barred.until_logged("reports that this host may not lead");
+    let why = "not eligible by its own command";
+    let told = format!(
+        "if a fails, nobody takes over: no other host may be elected: b ({why}); mend one of them, or start another one"
+    );
+    wait::until("b has said why", || notes() == (0, vec![told.clone()]));
+    let _standby = election.host("c").session_timeout(STEADY).spawn();
+    wait::until("c could", || notes() == (0, vec![]));
 }
 
 /// Too slow to open a session as short as the doctor would like to.

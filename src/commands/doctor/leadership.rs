@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::super::slot_state::contenders::{self, Contender};
 use super::super::{CommandContext, CommandError, overdue, slot_state};
 use super::{Finding, advice, wrong};
 use crate::clock;
@@ -96,6 +97,24 @@ pub(super) fn programs(election: &ElectionView) -> Option<Finding> {
     let said: Vec<_> = programs.iter().map(|(program, id)| format!("{program} (as on {id})")).collect();
     let remedy = "if these are several jobs, only one of them runs: give each its own --name";
     (said.len() > 1).then(|| advice("members", format!("the commands differ: {}; {remedy}", said.join(", "))))
+}
+
+/// Somebody leads a service, and nobody else could. The hosts of a job come when their time has come.
+pub(super) fn no_standby(election: &ElectionView) -> Option<Finding> {
+    let leader = election.slots.iter().find_map(|slot| slot_state::leader(slot, election))?;
+    let others: Vec<_> = contenders::contenders(election).into_iter().filter(|contender| !contender.leads).collect();
+    if election.has_runs || others.iter().any(|contender| contender.why_not.is_empty()) {
+        return None;
+    }
+    let why = |contender: &Contender| format!("{} ({})", contender.id, contender.why_not.join(", "));
+    let said = match others.as_slice() {
+        [] => "no other host takes part; start zk-leader-run on another one".to_owned(),
+        others => {
+            let whys = others.iter().map(why).collect::<Vec<_>>().join(", ");
+            format!("no other host may be elected: {whys}; mend one of them, or start another one")
+        }
+    };
+    Some(advice("members", format!("if {} fails, nobody takes over: {said}", leader.id)))
 }
 
 /// Half of the lease is four renewal intervals. Of a holder that waits, and is gone, the lease must run out; one that is

@@ -80,25 +80,30 @@ pub(super) async fn answer(asked: &Asked, output: Output) -> Result<Answer, Comm
     let context = CommandContext::of(asked, client, output);
     let found = examine(&context, limits, &mut findings).await;
     context.client.close().await;
-    let status = match found? {
-        Found::NoElection => NOT_KNOWN,
-        Found::Examined if findings.iter().any(|finding| finding.grade == Grade::Wrong) => FINDINGS,
-        Found::Examined => HEALTHY,
+    let status = match found {
+        Err(error) => return Ok(cut_short(findings, ("election", &error), &output)),
+        Ok(Found::NoElection) => NOT_KNOWN,
+        Ok(Found::Examined) if findings.iter().any(|finding| finding.grade == Grade::Wrong) => FINDINGS,
+        Ok(Found::Examined) => HEALTHY,
     };
     Ok(Answer { text: written(&findings, &output), status })
 }
 
 /// Without an ensemble, which server is missing, and why.
 async fn about_servers_only(asked: &Asked, error: &CommandError, output: &Output) -> Answer {
-    let mut findings = servers::findings(asked).await;
-    findings.push(wrong("ensemble", error.sentence.clone()));
+    cut_short(servers::findings(asked).await, ("ensemble", error), output)
+}
+
+/// What was found before the ensemble could not be asked any more, or refused to answer.
+fn cut_short(mut findings: Vec<Finding>, (what, error): (&'static str, &CommandError), output: &Output) -> Answer {
+    findings.push(wrong(what, error.sentence.clone()));
     let text = if output.format.is_object() {
         // What every other command says, too.
         output.object(&with(error.object(), "findings", objects(&findings)))
     } else {
         written(&findings, output)
     };
-    Answer { text, status: NOT_KNOWN }
+    Answer { text, status: error.status }
 }
 
 /// Whether there was an election to examine.
@@ -114,6 +119,10 @@ async fn examine(
     limits: Result<Limits, CommandError>,
     findings: &mut Vec<Finding>,
 ) -> Result<Found, CommandError> {
+    findings.push(match &limits {
+        Ok(limits) => good("session", limits.said()),
+        Err(error) => advice("session", format!("which timeouts are granted is not known: {}", error.sentence)),
+    });
     let base = context.base().await;
     let mut election = match &base {
         Ok(base) => view::election(&context.client, base).await?,
@@ -121,15 +130,12 @@ async fn examine(
     };
     overdue::mark(context, election.iter_mut()).await?;
     let trips = round_trips(&context.client, election.as_ref()).await?;
-    findings.push(match &limits {
-        Ok(limits) => good("session", limits.said()),
-        Err(error) => advice("session", format!("which timeouts are granted is not known: {}", error.sentence)),
-    });
     findings.extend(timings(&trips, limits.unwrap_or(Limits::UNKNOWN), election.as_ref()));
     match (base, election) {
         (Ok(_), Some(election)) => {
             findings.extend(contents::findings(&election));
             findings.extend(leadership::programs(&election));
+            findings.extend(leadership::no_standby(&election));
             findings.extend(vouching::findings(&election));
             findings.extend(leadership::findings(context, &election).await?);
             findings.extend(access::findings(&context.client, &election).await?);
