@@ -15,8 +15,8 @@ use crate::zookeeper::schema::control::remedy;
 /// The facts known while we wait.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Known {
-    /// No server answers; these are tried.
-    OutOfContact { servers: String },
+    /// No server answers, for so long; these are tried.
+    OutOfContact { servers: String, silent: Duration },
     /// A session, and no candidate of ours in line.
     NotInLine { leader: Option<Leader> },
     /// In line, at this place if the recipe has places.
@@ -35,11 +35,11 @@ impl Known {
         now: Sighting,
         snapshot: &Snapshot,
         survey: Option<LeaderReport>,
-        (servers, base): (&str, &str),
+        (servers, silent, base): (&str, Duration, &str),
     ) -> Self {
         match (snapshot.phase, snapshot.view, survey) {
             (PhaseName::Waiting, ..) => Self::First,
-            (_, _, None) => Self::OutOfContact { servers: servers.to_owned() },
+            (_, _, None) => Self::OutOfContact { servers: servers.to_owned(), silent },
             (_, view, Some(LeaderReport { place, leader })) => match (snapshot.barred, snapshot.unasked_until, view) {
                 (Some(why), ..) => Self::Ineligible { why, place, base: base.to_owned() },
                 (None, Some(until), _) => Self::Unasked { left: now.until(until), leader },
@@ -58,7 +58,11 @@ impl Known {
     /// Without an end.
     pub fn sentence(&self, now: i64) -> String {
         match self {
-            Self::OutOfContact { servers } => format!("no answer from {servers}"),
+            Self::OutOfContact { servers, silent } => match silent.as_secs() {
+                // Only our own question was in vain.
+                0 => format!("no answer from {servers}"),
+                seconds => format!("no answer from {servers} for {}", words::length(Duration::from_secs(seconds))),
+            },
             Self::NotInLine { leader } => format!("not in line; {}", led_by(leader.as_ref(), now)),
             Self::InLine { place: None, leader } => led_by(leader.as_ref(), now),
             Self::InLine { place: Some(place), leader } => {
@@ -165,10 +169,11 @@ mod tests {
         let survey = |place, leader| Some(LeaderReport { place, leader });
         let second = |count| Sighting::ZERO.after(Duration::from_secs(count));
         let unasked = Snapshot { unasked_until: Some(second(607)), ..absent };
-        let known = |snapshot, survey| Known::new(second(7), snapshot, survey, ("zk1:2181,zk2:2181", "/jobs/nightly"));
+        let of_election = ("zk1:2181,zk2:2181", Duration::from_millis(5_900), "/jobs/nightly");
+        let known = |snapshot, survey| Known::new(second(7), snapshot, survey, of_election);
         let cases = [
-            (known(&absent, None), "no answer from zk1:2181,zk2:2181"),
-            (known(&waits, None), "no answer from zk1:2181,zk2:2181"),
+            (known(&absent, None), "no answer from zk1:2181,zk2:2181 for 5s"),
+            (known(&waits, None), "no answer from zk1:2181,zk2:2181 for 5s"),
             (known(&absent, survey(None, Some(db1()))), "not in line; db1:4711 leads since 03:12:45 UTC"),
             (known(&waits, survey(Some(3), Some(db1()))), "3rd in line; db1:4711 leads since 03:12:45 UTC"),
             (known(&waits, survey(None, Some(db1()))), "db1:4711 leads since 03:12:45 UTC"),
