@@ -108,7 +108,7 @@ impl Session {
         let (retired, receiver) = watch::channel(());
         let (way, current) = watch::channel(ConnectionState::Lost(Arc::clone(&lost)));
         background::spawn(async move {
-            let resumed = resume(&shared, &companion, Arc::clone(&lost), &way);
+            let resumed = resume(&shared, &companion, (Arc::clone(&lost), TAKEN_OVER), &way);
             Box::pin(until_retired(&shared, lost.number, Retired(receiver), resumed)).await;
         });
         Self { current: CurrentContact::new(current), retired }
@@ -216,15 +216,20 @@ async fn see_through(
     shared.reached();
     let news = vec![Event::Connected { session: number, negotiated }];
     if let Some(lost) = keep(shared, companion, Arc::new(contact), way, (news, was_reached)).await {
-        resume(shared, companion, lost, way).await;
+        resume(shared, companion, (lost, RESTORED), way).await;
     }
 }
 
-/// Follows a session that has lost its connection to its end.
+const RESTORED: &str = "Contact with ZooKeeper was restored";
+
+/// Of an upgrade: the session was not in trouble.
+const TAKEN_OVER: &str = "Contact with ZooKeeper was taken over from the program before";
+
+/// Follows a session that has lost its connection to its end. `told`: once it has one again.
 async fn resume(
     shared: &Arc<Shared>,
     companion: &Companion,
-    mut lost: Arc<Contact>,
+    (mut lost, mut told): (Arc<Contact>, &'static str),
     way: &watch::Sender<ConnectionState>,
 ) {
     let mut pauses = resume::Pauses::new(&lost);
@@ -247,7 +252,8 @@ async fn resume(
             }
         };
         shared.reached();
-        tracing::info!("Contact with ZooKeeper was restored");
+        tracing::info!("{told}");
+        told = RESTORED;
         let begun = clock::now().lease;
         match keep(shared, companion, contact, way, (resume::news(&lost), true)).await {
             Some(again) => lost = again,
