@@ -203,6 +203,62 @@ pub enum Why {
     Misconfigured,
 }
 
+impl Why {
+    /// Each of them; one that has a length or grounds with an example, or all of its grounds.
+    pub const ALL: [Self; 50] = [
+        Self::TookOver,
+        Self::Confirming,
+        Self::Elected,
+        Self::WaitSpared,
+        Self::ContactLost,
+        Self::ContactRestored,
+        Self::VouchedFor,
+        Self::GraceOver,
+        Self::LeaseEnding,
+        Self::Deposed,
+        Self::CandidateGone,
+        Self::SessionOver,
+        Self::ClockJumped,
+        Self::StopRequested,
+        Self::CommandEnded,
+        Self::Restarting,
+        Self::Restarted,
+        Self::CrashLoop,
+        Self::TimedOut,
+        Self::TooLate,
+        Self::Duplicate,
+        Self::RunLost,
+        Self::FenceFailed,
+        Self::BeforeStartFailed,
+        Self::Unhealthy,
+        Self::Revoked,
+        Self::HandingOver,
+        Self::Drained,
+        Self::Ineligible,
+        Self::StandingBack,
+        Self::Disabled,
+        Self::EligibleAgain,
+        Self::TreeEmpty,
+        Self::DeadlineKill,
+        Self::Stuck,
+        Self::GuardGone,
+        Self::CheckGone,
+        Self::CheckLate,
+        Self::StoodStill { length: Duration::ZERO },
+        Self::Released,
+        Self::ReleaseUnconfirmed,
+        Self::WaitOver,
+        Self::Unreachable,
+        Self::Forbidden(Grounds::Credentials),
+        Self::Forbidden(Grounds::Ticket),
+        Self::Forbidden(Grounds::Tls),
+        Self::Forbidden(Grounds::Right),
+        Self::Forbidden(Grounds::Acl),
+        Self::Forbidden(Grounds::TooOld),
+        Self::Misconfigured,
+    ];
+}
+
 /// One change of phase.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Transition {
@@ -245,4 +301,21 @@ pub enum ExitReason {
     /// Leadership was lost, and the guard killed, while this host stood still. The program restarts itself and contends
     /// again.
     StoodStill,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::Why;
+
+    /// Grounds are six.
+    #[test]
+    fn every_reason_is_listed_once() {
+        let (_, declared) = include_str!("action.rs").split_once("pub enum Why {").unwrap();
+        let (declared, _) = declared.split_once("\n}\n").unwrap();
+        let is_variant = |line: &&str| line.trim_start().starts_with(|first: char| first.is_ascii_uppercase());
+        assert_eq!(Why::ALL.len(), declared.lines().filter(is_variant).count() + 5);
+        assert_eq!(Why::ALL.iter().collect::<HashSet<_>>().len(), Why::ALL.len());
+    }
 }

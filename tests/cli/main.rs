@@ -7,6 +7,7 @@ mod documents;
 mod file;
 #[path = "../support/golden.rs"]
 mod golden;
+mod log_words;
 mod man;
 mod meaning;
 mod reference_pages;

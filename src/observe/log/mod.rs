@@ -162,7 +162,7 @@ fn contact_lost(from: PhaseName, stops_in: Option<Duration>) -> String {
 
 /// A warning is for an operator to see; an error ends this process unexpectedly.
 #[expect(clippy::too_many_lines, reason = "one arm for each reason")]
-const fn level(why: Why) -> Level {
+pub const fn level(why: Why) -> Level {
     match why {
         Why::GuardGone | Why::CheckGone | Why::Unreachable | Why::Forbidden(_) | Why::Misconfigured => Level::ERROR,
         Why::ContactLost
