@@ -12,7 +12,7 @@ pub struct LeaderOptions {
     ///
     /// Each leader has its own slot, whose number, from 0, is in ZK_LEADER_SLOT. A slot's next command starts when its
     /// last one is dead. It must be the same on every host, and stays the same for as long as the election's znodes
-    /// exist. Not with --recipe single or --guarantee at-least-one.
+    /// exist. Only with --recipe sequential; not with --guarantee at-least-one.
     #[arg(long, value_name = "N", default_value = "1", allow_hyphen_values = true)]
     pub leaders: Option<OsString>,
 
@@ -20,7 +20,8 @@ pub struct LeaderOptions {
     ///
     /// Among equals, the first to join leads first. No leader is replaced because a higher one comes. Lower ones wait
     /// for as long as there are higher ones. spread: a rank from 1 to 999, a hash of the election's path and the host
-    /// name. With spread on every host, the leaders of many elections spread over the hosts. Not with --recipe single.
+    /// name. With spread on every host, the leaders of many elections spread over the hosts. Only with --recipe
+    /// sequential.
     #[arg(long, value_name = "N", default_value = "0", allow_hyphen_values = true)]
     pub priority: Option<OsString>,
 

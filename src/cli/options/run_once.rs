@@ -24,7 +24,8 @@ pub struct RunOptions {
     /// For jobs without a key: a call is a duplicate (see --slot) if a run started after the call joined the election,
     /// or less than half of PERIOD before that. Both times are by ZooKeeper's clock. Set PERIOD to the time between two
     /// scheduled runs; the calls of all hosts for one run must come within half of it. At most once, unless
-    /// --retry-failed.
+    /// --retry-failed. Neither --slot nor --once-per goes with several --leaders or --guarantee at-least-one, nor --once-per
+    /// with --recipe single.
     #[arg(long, value_name = "PERIOD", allow_hyphen_values = true, help_heading = RUNS)]
     pub once_per: Option<OsString>,
 
