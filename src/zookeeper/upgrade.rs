@@ -28,6 +28,8 @@ use crate::core::event::Event;
 
 /// Between two attempts.
 const PAUSE: Duration = Duration::from_millis(10);
+/// So many are made, however long this host stood still in one of them: a session that is over by then is given up as any other.
+const ATTEMPTS_LEAST: u32 = 3;
 /// Less than the new program may take for its answer.
 const LOGIN_LIMIT: Duration = Duration::from_secs(3);
 
@@ -127,12 +129,13 @@ async fn connection(key: &SessionKey, access: &Access) -> io::Result<Connection>
     if let Some(simulated) = &access.simulated {
         return Ok(simulated.lost(key.token()));
     }
-    let began = clock::now().lease;
+    let (began, mut attempts) = (clock::now().lease, 0);
     loop {
+        attempts += 1;
         // The client library panics where no thread can be started.
         let tried = AssertUnwindSafe(session_key::connection(key)).catch_unwind().await;
         match tried.unwrap_or_else(|_| Err(io::Error::other("the client library has panicked"))) {
-            Err(error) if began.until(clock::now().lease) < key.negotiated => {
+            Err(error) if attempts < ATTEMPTS_LEAST || began.until(clock::now().lease) < key.negotiated => {
                 tracing::warn!(%error, "The session's key was not taken; trying again");
                 sleep(PAUSE).await;
             }
