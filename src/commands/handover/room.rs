@@ -5,7 +5,8 @@
 use std::time::Duration;
 
 use super::order::gone_meanwhile;
-use super::{Leader, No, disabled};
+use super::successor::disabled;
+use super::{Leader, No};
 use crate::commands::orders::following::{self, Step};
 use crate::commands::orders::{Patience, Progress};
 use crate::commands::{CommandContext, CommandError};
