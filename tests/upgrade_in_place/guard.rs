@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
+use std::process::Command;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -161,6 +162,28 @@ fn a_guard_that_is_killed_before_it_was_replaced_ends_as_ever() {
     assert_eq!(leader.code(), 70, "{}", leader.log());
     election.diary.until_nobody_lives();
     assert_eq!(election.state(), "free");
+}
+
+/// `job & exec zk-leader-run …`, and both are killed (by the kernel, say, out of memory): the job is none of the tree.
+#[test]
+fn a_job_of_the_shell_that_became_us_outlives_guard_and_sentinel_after_an_upgrade() {
+    let (election, package) = (election(), Package::new());
+    // It ends with these tests.
+    let script = format!("tail --pid={} -f /dev/null >/dev/null 2>&1 & exec \"$@\"", std::process::id());
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &script, "sh"]);
+    let mut leader = restarting(&election, &package).spawn_inside(shell);
+    election.diary.until_started(1);
+    package.upgrade(&leader);
+    let guard = leader.guard_pid();
+    let [job, sentinel, ..] = children_of(leader.pid())[..] else { panic!("we have the job and the sentinel") };
+    assert_eq!(fs::read_to_string(format!("/proc/{job}/comm")).unwrap(), "tail\n");
+    sigkill(sentinel);
+    sigkill(guard);
+    assert_eq!(leader.code(), 70, "{}", leader.log());
+    election.diary.until_nobody_lives();
+    assert!(is_alive(job), "the job was killed: {}", leader.log());
+    sigkill(job);
 }
 
 #[test]
