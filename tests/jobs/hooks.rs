@@ -147,6 +147,26 @@ fn the_first_stop_after_the_timeout_is_no_second_one() {
     assert!(told(&election.diary).iter().any(|line| line.starts_with("released")), "the last hooks had their time");
 }
 
+/// The sockets that a process has open.
+fn sockets(pid: i32) -> Vec<String> {
+    let open = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
+    let targets = open.filter_map(|entry| std::fs::read_link(entry.path()).ok()?.into_os_string().into_string().ok());
+    targets.filter(|target| target.starts_with("socket:")).collect()
+}
+
+/// With the supervisor's end of its socket open elsewhere, the command's guard would not notice that it is dismissed: each exit
+/// would wait for it in vain, and the guard would then go on as the releaser of a lease that is free.
+#[test]
+fn the_guard_of_hooks_does_not_hold_the_command_s_guard() {
+    let election = election();
+    let host = election.steady_host("a").option("--hook", &telling(&election.diary)).spawn();
+    until_told(&election.diary, "started");
+    let (ours, guards) = (sockets(host.pid()), sockets(errand_guard(&host)));
+    assert!(!ours.is_empty() && !guards.is_empty(), "each has an end of its own");
+    let shared: Vec<_> = guards.iter().filter(|socket| ours.contains(socket)).collect();
+    assert!(shared.is_empty(), "the guard of the hooks has the supervisor's {shared:?}");
+}
+
 #[test]
 fn a_hook_dies_with_the_supervisor() {
     let election = election();
