@@ -38,6 +38,8 @@ struct Hanging {
     runs: Rc<Cell<u32>>,
     /// The kernel lets go of the processes at last.
     lets_go: Rc<Cell<bool>>,
+    /// The guard dies as soon as no run is active.
+    dies_idle: bool,
 }
 
 impl Simulated for Hanging {
@@ -56,7 +58,9 @@ impl Simulated for Hanging {
     fn kill(&self) {}
     fn recv(&mut self) -> LocalBoxFuture<'_, Option<Report>> {
         Box::pin(async {
-            let Some((run, stuck_at)) = self.run.get() else { return std::future::pending().await };
+            let Some((run, stuck_at)) = self.run.get() else {
+                return if self.dies_idle { None } else { std::future::pending().await };
+            };
             if !self.is_taken.replace(true) {
                 return Some(Report::Taken { run });
             }
@@ -71,7 +75,12 @@ impl Simulated for Hanging {
         })
     }
     fn end_orphans(&mut self) -> LocalBoxFuture<'_, ()> {
-        Box::pin(std::future::pending())
+        let waits = !self.dies_idle;
+        Box::pin(async move {
+            if waits {
+                std::future::pending::<()>().await;
+            }
+        })
     }
     fn dismiss(self: Box<Self>) -> LocalBoxFuture<'static, ()> {
         Box::pin(std::future::pending())
@@ -80,12 +89,16 @@ impl Simulated for Hanging {
 
 /// The number of its runs, and what makes the kernel let go.
 fn runner() -> (Runner, Rc<Cell<u32>>, Rc<Cell<bool>>) {
-    clock::simulate(Some(now));
     let guard = Hanging::default();
     let (runs, lets_go) = (Rc::clone(&guard.runs), Rc::clone(&guard.lets_go));
+    (runner_of(guard), runs, lets_go)
+}
+
+fn runner_of(guard: Hanging) -> Runner {
+    clock::simulate(Some(now));
     let guard = Guard::Simulated(Box::new(guard));
     let identity = Identity { id: String::new(), path: String::new() };
-    (Runner::new("--test", guard, TIMEOUT, identity, &[], &Arc::new(Metrics::new("", ""))), runs, lets_go)
+    Runner::new("--test", guard, TIMEOUT, identity, &[], &Arc::new(Metrics::new("", "")))
 }
 
 /// After SIGKILL and the first report of survivors; `None` if it takes longer.
@@ -173,6 +186,18 @@ async fn a_host_that_was_refused_is_asked_again_after_the_pause() {
         assert!(timeout(length, eligibility.verdict()).await.is_err());
         assert_eq!(runs.get(), asked);
     }
+}
+
+/// A process whose guard died because all stood still starts itself anew; one whose guard was killed ends, and says so.
+#[tokio::test(start_paused = true)]
+async fn a_guard_that_dies_idle_after_the_deadline_of_its_last_run_has_not_stood_still() {
+    let mut runner = runner_of(Hanging { lets_go: Rc::new(Cell::new(true)), dies_idle: true, ..Hanging::default() });
+    let kill_at = clock::now().lease.after(TIMEOUT);
+    assert!(runner.start(clock::now().lease, Timestamp::NEVER, runner.briefing(None, [])));
+    assert_eq!(soon(runner.ended()).await, Some(Some(runner::Outcome::TimedOut)));
+    assert!(clock::now().lease > kill_at && runner.is_idle());
+    assert_eq!(soon(runner.ended()).await, Some(Some(runner::Outcome::GuardGone)));
+    assert_eq!(runner.gone(), Event::CheckGone { stood_still: false });
 }
 
 /// The lease of a step's term is freed when the step has ended.
