@@ -104,7 +104,9 @@ fn trials() -> Vec<Trial> {
             lease_file::a_lease_file_is_over_before_the_orphans_of_a_killed_guard_have_ended,
             statuses::every_exit_code_and_every_deadly_signal_arrives,
             terminal::ctrl_c_reaches_a_command_in_the_foreground_exactly_once,
-            terminal::a_command_in_the_foreground_is_not_stopped_by_ctrl_z;
+            terminal::a_command_in_the_foreground_is_not_stopped_by_ctrl_z,
+            terminal::ctrl_z_does_not_stop_the_command_that_follows_a_frozen_one,
+            terminal::the_terminal_is_the_supervisors_again_when_its_guard_was_killed;
         alone:
             ending::the_next_command_finds_its_cgroup_as_new,
             ending::a_cgroup_that_somebody_else_has_killed_takes_the_next_command,

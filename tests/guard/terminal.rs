@@ -4,11 +4,12 @@ use std::fs::File;
 use std::io::Write;
 
 use nix::pty::openpty;
+use rustix::process::Signal;
 use zk_leader_run::core::guard_messages::{ChildStatus, Order};
 use zk_leader_run::core::settings::Contain;
 
 use crate::driver;
-use crate::subject::{LONG, Setting, Subject, now, until};
+use crate::subject::{LONG, News, Setting, Subject, now, until};
 
 const COUNTS_INTERRUPTS: &str = r#"
     exec 9>"$ALIVE"
@@ -16,6 +17,8 @@ const COUNTS_INTERRUPTS: &str = r#"
     echo ready
     while :; do read -r line && echo "read $line"; done
 "#;
+
+const READS: &str = r#"exec 9>"$ALIVE"; echo ready; while read -r line; do echo "read $line"; done"#;
 
 /// A driver whose controlling terminal is a new one, as the only job of its session.
 struct OnTerminal {
@@ -71,8 +74,7 @@ pub fn ctrl_c_reaches_a_command_in_the_foreground_exactly_once(contain: Contain)
 
 /// A stopped command would hold the lease for nothing.
 pub fn a_command_in_the_foreground_is_not_stopped_by_ctrl_z(contain: Contain) {
-    let mut on =
-        on_terminal(contain, r#"exec 9>"$ALIVE"; echo ready; while read -r line; do echo "read $line"; done"#, true);
+    let mut on = on_terminal(contain, READS, true);
     let run = on.subject.start(LONG);
     on.shows("ready");
     on.types("\x1a");
@@ -80,6 +82,32 @@ pub fn a_command_in_the_foreground_is_not_stopped_by_ctrl_z(contain: Contain) {
     on.shows("read a line");
     on.subject.order(Order::Stop { run, by: now().after(LONG) });
     assert_eq!(on.subject.ends().1, ChildStatus::Signaled(15));
+}
+
+/// An outage froze the tree until it was killed, and the host leads again: its command would hold the lease for nothing.
+pub fn ctrl_z_does_not_stop_the_command_that_follows_a_frozen_one(contain: Contain) {
+    let mut on = on_terminal(contain, READS, true);
+    let run = on.subject.start(LONG);
+    on.shows("ready");
+    on.subject.order(Order::Freeze { run });
+    on.subject.order(Order::Kill { run });
+    on.subject.ends();
+    on.subject.start(LONG);
+    on.shows("ready");
+    on.types("\x1a");
+    on.types("a line\n");
+    on.shows("read a line");
+}
+
+/// Else a script that called us would read nothing any more, and Ctrl-C would not end it.
+pub fn the_terminal_is_the_supervisors_again_when_its_guard_was_killed(contain: Contain) {
+    let mut on = on_terminal(contain, COUNTS_INTERRUPTS, true);
+    on.subject.start(LONG);
+    on.shows("ready");
+    on.subject.guard.signal(Signal::KILL);
+    until("what it left is ended", || on.subject.news() == News::OrphansEnded);
+    on.types("\x03");
+    until("the supervisor is interrupted", || !on.subject.driver_process.is_alive());
 }
 
 pub fn ctrl_c_does_not_reach_a_command_with_a_session_of_its_own() {
