@@ -252,3 +252,23 @@ fn the_doctor_says_what_everyone_may_change() {
     let open = format!("everyone may change {};", election.path("election"));
     assert!(said.code == 0 && said.output.contains(&open), "{said:?}");
 }
+
+/// Whoever may give a drain stops commands. Everyone may create elections beside ours, and their hosts must read their drains.
+#[test]
+fn below_a_closed_root_everyone_may_read_drains_and_only_its_owners_give_them() {
+    let servers = server().connect_string();
+    let election = Election::seen_by(Admin::known_as(&servers, HOSTS.1), &servers);
+    let root = format!("/owned-{}", election.name);
+    let host = election.steady_host("a").without("--name").option("--path", &format!("{root}/job"));
+    let mut host = host.option("--acl", "creator").env("ZK_LEADER_RUN_AUTH", HOSTS.0).command(&["true"]).spawn();
+    assert_eq!(host.code(), 0, "{}", host.log());
+    assert!(election.admin.acl(&root).contains(&"world:anyone:cr".to_owned()), "others may come beside it");
+    let said = as_host(&["drain", "one", "--root", &root]);
+    assert_eq!(said.code, 0, "{said:?}");
+    for path in ["drains", "drains/one"].map(|below| format!("{root}/{below}")) {
+        let acl = election.admin.acl(&path);
+        let (all, owners): (Vec<_>, Vec<_>) = acl.iter().partition(|entry| entry.starts_with("world:"));
+        assert_eq!(all, ["world:anyone:r"], "what everyone may do at {path}");
+        assert!(matches!(owners[..], [only] if only.starts_with("digest:hosts:")), "{path}: {acl:?}");
+    }
+}
