@@ -63,6 +63,26 @@ fn a_second_participant_with_the_id_of_a_live_one_is_refused_and_the_first_goes_
     assert_eq!(election.diary.starts().len(), 1);
 }
 
+/// As where another service manager starts a program with our id again and again: none of them is a live one for long.
+#[test]
+fn another_with_our_id_that_is_started_again_is_told_and_waited_for_anew() {
+    let election = election();
+    election.prepare();
+    let (path, other) = (election.path("members/same"), r#"{"v":1,"id":"same","host":"other","pid":1}"#);
+    election.admin.create_ephemeral(&path, other);
+    let host = election.steady_host("same").spawn();
+    let told = "Another participant has our id; if it is still there in 41s";
+    host.until_logged(told);
+    for times in 2..=3 {
+        election.admin.replace_by_ephemeral(&path, other);
+        host.until_logged_times(told, times);
+    }
+    election.admin.delete(&path);
+    wait::until("it says itself who it is", || {
+        member(&election, "same").is_some_and(|member| member["pid"].as_i64() == Some(host.pid().into()))
+    });
+}
+
 /// The session of the one before would keep the znode for two minutes.
 #[test]
 fn a_process_that_is_started_again_with_its_old_id_replaces_the_znode_of_the_one_before() {
