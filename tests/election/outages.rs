@@ -72,6 +72,23 @@ fn after_an_outage_in_which_the_session_expired_a_command_runs_again_soon() {
     election.diary.assert_no_overlap();
 }
 
+/// Else the log said of a cut of some seconds that it has lasted for hours, and not its reason.
+#[test]
+fn an_outage_of_a_session_that_was_taken_up_counts_from_its_own_beginning() {
+    let election = election();
+    let link = link();
+    let host = election.host_behind(&link, "a").session_timeout("20s").spawn();
+    election.diary.until_started(1);
+    let told = || host.log().matches("Cannot reach ZooKeeper: ").count();
+    for outage in 1..=2 {
+        link.cut();
+        wait::until("the outage is told", || told() == outage || host.log().contains("Without ZooKeeper for "));
+        assert_eq!(told(), outage, "told as a part of the one before:\n{}", host.log());
+        link.heal();
+        host.until_logged_times("Contact with ZooKeeper was restored", outage);
+    }
+}
+
 /// Pings are answered all the while.
 #[test]
 fn a_lost_answer_to_the_watch_on_the_leader_leaves_nobody_deaf() {
