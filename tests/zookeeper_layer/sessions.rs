@@ -5,7 +5,7 @@ use std::time::Duration;
 use zk_leader_run::core::event::{Event, Request, SessionNumber};
 
 use crate::chroot::Chroot;
-use crate::host::{ELECTION, FIRST, Host, No, settings};
+use crate::host::{ELECTION, FIRST, Host, No, SESSION_TIMEOUT, settings};
 use crate::support::ports::Port;
 use crate::support::standalone::link;
 use crate::support::{Admin, Ensemble, Proxy, wait};
@@ -54,6 +54,31 @@ async fn lost_and_restored_contact_is_told() {
     proxy.heal();
     host.wait_for(Event::ContactRestored { session: ONE }).await;
     assert_eq!(host.look(FIRST).await, Ok(view), "the same session, the same candidate");
+}
+
+/// A server that was restarted with another minSessionTimeout. The lease in the record counts by T as it was, and so must all
+/// else, in the next program too: else a leader would be waited for too long, or not for long enough.
+#[tokio::test]
+async fn a_session_that_is_granted_another_timeout_keeps_its_own() {
+    let chroot = Chroot::new();
+    let proxy = link();
+    let (mut host, _) = Host::entered(settings(&chroot.behind(&proxy), 1)).await;
+    let (granted, is_granted) = std::sync::mpsc::channel();
+    proxy.tamper(move |mut reply| {
+        // Length, protocol version, timeout, session, a password of 16 bytes: the answer to a connect.
+        if matches!(reply.get(20..24), Some([0, 0, 0, 16])) && matches!(reply.len(), 40 | 41) {
+            let longer = i32::try_from(2 * SESSION_TIMEOUT.as_millis()).unwrap();
+            reply[8..12].copy_from_slice(&longer.to_be_bytes());
+            granted.send(()).unwrap();
+        }
+        reply
+    });
+    proxy.reset();
+    host.wait_for(Event::ContactLost { session: ONE }).await;
+    host.wait_for(Event::ContactRestored { session: ONE }).await;
+    is_granted.try_recv().expect("the server grants another timeout");
+    let key = host.election.key().expect("it is connected").await.unwrap();
+    assert_eq!(host.election.hand_over(&key).unwrap().negotiated(), SESSION_TIMEOUT, "the lease counts by that");
 }
 
 #[tokio::test]
