@@ -263,7 +263,7 @@ mod tests {
     use futures_util::future::LocalBoxFuture;
 
     use super::*;
-    use crate::core::guard_messages::{Cause, RunId};
+    use crate::core::guard_messages::{Cause, Deadlines, Grant, RunId};
     use crate::guard::briefing::AuxiliaryCommand;
     use crate::supervisor::guard_interface::Simulated;
 
@@ -316,5 +316,16 @@ mod tests {
             let told: Vec<_> = (0..14).filter(|_| reports.is_told(Report::Stuck { run, survivors: 1 })).collect();
             assert_eq!(told, [0, 12], "after {begun_or_ended:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn the_time_to_stop_of_one_run_says_nothing_of_the_next() {
+        let guard = Guard::Simulated(Box::new(Deaf(Rc::default())));
+        let mut guard = CommandGuard::new((guard, None), &[]).unwrap();
+        let (run, stop_at, kill_at) = (RunId(2), Timestamp::ZERO, Timestamp::ZERO);
+        guard.send(&Order::Stop { run: RunId(1), by: Timestamp::ZERO });
+        let deadlines = Deadlines { stop_at, kill_at };
+        guard.send(&Order::Start { run, deadlines, grant: Grant::default() });
+        assert_eq!(guard.stop_by, None);
     }
 }

@@ -155,3 +155,12 @@ fn settings_without_effect_are_worth_a_notice() {
     assert_eq!(parse(&repeating, &[]).unwrap().leaders.preempt_after, Some(Duration::ZERO));
     assert!(notices(&["--lease", "20s", "true"]).contains("--lease 20s is cut to the session timeout, 15s"));
 }
+
+#[test]
+fn an_upgrade_in_place_cannot_change_how_long_a_command_may_outlive_its_lease() {
+    let fixed = |pause| {
+        let typed = ["--guarantee", "at-least-one", "--max-pause", pause, "true"];
+        zk_leader_run::config::fixed::of(&parse(&typed, &[]).unwrap())
+    };
+    assert_ne!(fixed("1h").get("--max-pause"), fixed("2h").get("--max-pause"));
+}

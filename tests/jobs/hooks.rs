@@ -205,3 +205,19 @@ fn a_killed_guard_of_the_command_leaves_the_hooks_alone_to_the_end() {
     assert_eq!(election.state(), "free");
     assert!(told(&election.diary).last().unwrap().starts_with("released"), "{:?}", told(&election.diary));
 }
+
+/// Whoever asks twice is in a hurry.
+#[test]
+fn a_second_stop_while_the_command_stops_cuts_the_last_hooks_short_too() {
+    let election = election();
+    let hook = format!("{}; sleep 999", telling(&election.diary));
+    let host = election.steady_host("a").option("--hook", &hook).option("--hook-timeout", "10m");
+    let mut host = host.witness(&election.diary, &["ignore-term"]).spawn();
+    election.diary.until_started(1);
+    host.signal(Signal::SIGTERM);
+    // At once it would be the same request.
+    wait::pass(wait::SETTLED);
+    host.signal(Signal::SIGTERM);
+    host.until_logged("Stop requested again");
+    host.code();
+}

@@ -138,3 +138,16 @@ fn a_history_that_cannot_be_read_is_begun_again() {
     election.prepare();
     assert_eq!(history(&election).len(), 1);
 }
+
+/// Its session may be longer than ours, and outlives its process for as long.
+#[test]
+fn another_one_with_our_id_is_waited_for_as_long_as_its_own_session_may_outlive_it() {
+    let election = election();
+    let _first = election.steady_host("first").spawn();
+    election.diary.until_started(1);
+    wait::until("there are members", || member(&election, "first").is_some());
+    let other = r#"{"v":1,"id":"same","host":"elsewhere","pid":7,"session_ms":20000}"#;
+    election.admin.create(&election.path("members/same"), other);
+    let second = election.host("same").session_timeout("2s").spawn();
+    second.until_logged("Another participant has our id; if it is still there in 41s");
+}

@@ -69,3 +69,22 @@ async fn heard_in_spite_of(spoil: impl Fn(&mut Vec<u8>) + Send + 'static) {
         }
     }
 }
+
+#[tokio::test]
+async fn a_request_that_was_left_for_an_earlier_term_stands_in_nobodys_way() {
+    let chroot = Chroot::new();
+    let (admin, proxy) = (Admin::to(&chroot.connect_string()), link());
+    let (mut holder, view) = Host::entered(settings(&chroot.behind(&proxy), 1)).await;
+    let (_, token) = holder.take_over(&view, 1).await.unwrap();
+    let higher = zk_leader_run::zookeeper::Settings { priority: 5, ..settings(&chroot.connect_string(), 2) };
+    let (next, _) = Host::entered(higher).await;
+    proxy.cut();
+    let path = format!("{BASE}/preemption");
+    admin.create(&path, &format!(r#"{{"v":1,"token":{},"by":"b","priority":5}}"#, token - 1));
+    next.election.preempt();
+    let began = tokio::time::Instant::now();
+    while !admin.find(&path).is_some_and(|(request, _)| request.contains(&token.to_string())) {
+        assert!(began.elapsed() < wait::LIMIT, "the leader is not asked for its present term");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}

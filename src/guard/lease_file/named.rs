@@ -136,3 +136,19 @@ fn remove_stale(directory: &Path) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_others_may_change_is_not_taken() {
+        let directory = Path::new("/dev/shm").join(format!("zk-leader-test-{}", std::process::id()));
+        fs::create_dir(&directory).unwrap();
+        for (mode, is_taken) in [(0o755, true), (0o775, false), (0o757, false)] {
+            fs::set_permissions(&directory, Permissions::from_mode(mode)).unwrap();
+            assert_eq!(NamedFile::make_in(&directory, &[0; SIZE]).is_ok(), is_taken, "{mode:o}");
+        }
+        fs::remove_dir_all(&directory).unwrap();
+    }
+}

@@ -157,4 +157,13 @@ mod tests {
         ending.snapshot.phase = PhaseName::Done;
         assert_eq!(news.of(&ending, at(NOW)), "STATUS=done, token 9\n");
     }
+
+    #[test]
+    fn a_stop_may_take_as_long_as_the_lease() {
+        let mut news = News::new(ReadyOn::Contending, Duration::from_secs(2));
+        let mut ending = example();
+        ending.snapshot.is_ending = true;
+        let told = news.of(&turned(ending), at(NOW));
+        assert!(told.contains("EXTEND_TIMEOUT_USEC=21000000\n"), "{told}");
+    }
 }

@@ -213,3 +213,23 @@ async fn a_step_that_sigkill_cannot_end_has_not_ended() {
     let failed = Event::StepEnded { step: StepKind::AfterStop, token: 7, outcome: StepOutcome::Failed };
     assert_eq!(soon(step.ended()).await, Some(failed));
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_needs_no_fence_any_more_fences_none_of_the_others() {
+    let (runner, runs, lets_go) = runner();
+    lets_go.set(true);
+    let mut fence = Fence::new(runner);
+    fence.begin(Grant { token: 7, ..Grant::default() }, [unfenced(), unfenced()].concat());
+    assert!(timeout(SECOND, fence.verdict()).await.is_err());
+    fence.end();
+    assert_eq!((soon(fence.verdict()).await, runs.get()), (None, 1));
+}
+
+#[test]
+fn a_check_is_told_the_term_of_the_last_start() {
+    let mut commands = AuxiliaryCommands::default();
+    for token in [1, 2] {
+        commands.command_starts(Grant { token, ..Grant::default() });
+    }
+    assert_eq!(commands.grant.map(|grant| grant.token), Some(2));
+}

@@ -349,4 +349,16 @@ mod tests {
         upgrade.begin(PATIENCE, true);
         assert!(!upgrade.is_under_way(), "there is none");
     }
+
+    #[tokio::test]
+    async fn it_waits_as_long_again_once_the_new_program_has_agreed() {
+        let mut upgrade = upgrade();
+        upgrade.begin(PATIENCE, true);
+        let program = upgrade.open().unwrap();
+        upgrade.stage = Stage::Asking(program, key(), Box::pin(async { Ok(()) }));
+        upgrade.until = Timestamp::ZERO;
+        upgrade.next().await;
+        upgrade.not_now(after(PATIENCE / 2), "the lease is not renewed yet");
+        assert!(upgrade.is_under_way(), "a slow answer cost the time for the renewal");
+    }
 }

@@ -106,5 +106,10 @@ mod tests {
         }
         let terms = unwritten.terms().clone();
         assert_eq!((terms.len(), terms.last()), (KEPT, Some(&term(999))));
+        assert_eq!(
+            terms.first().map(|term| term.token),
+            Some(1000 - i64::try_from(KEPT).unwrap()),
+            "the oldest are dropped"
+        );
     }
 }
