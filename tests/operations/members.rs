@@ -68,6 +68,8 @@ fn a_second_participant_with_the_id_of_a_live_one_is_refused_and_the_first_goes_
 fn another_with_our_id_that_is_started_again_is_told_and_waited_for_anew() {
     let election = election();
     election.prepare();
+    // Whoever prepares it may be gone before it says who it is.
+    election.admin.create_all(&election.path("members"));
     let (path, other) = (election.path("members/same"), r#"{"v":1,"id":"same","host":"other","pid":1}"#);
     election.admin.create_ephemeral(&path, other);
     let host = election.steady_host("same").spawn();
