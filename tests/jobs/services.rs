@@ -166,7 +166,8 @@ fn a_command_that_fails_or_does_not_stop_in_time_is_a_warning_and_one_that_does_
     let mut fails = host().command(&["sh", "-c", "exit 3"]).spawn();
     assert_eq!((fails.code(), fails.log().contains("warning: The command exited with status 3")), (3, true));
     let mut well = host().witness(&election.diary, &["exit-after=10"]).spawn();
-    assert_eq!((well.code(), well.log().as_str()), (0, ""));
+    // On a busy machine it may say that it stood still.
+    assert!(well.code() == 0 && !well.log().contains("The command"), "{}", well.log());
     for (witness, told) in [(&[][..], ""), (&["ignore-term"], "The command was killed by SIGKILL: it still ran when ")]
     {
         let started = election.diary.starts().len();
@@ -175,7 +176,8 @@ fn a_command_that_fails_or_does_not_stop_in_time_is_a_warning_and_one_that_does_
         election.diary.until_started(started + 1);
         stopped.signal(Signal::SIGTERM);
         stopped.code();
-        assert!(stopped.log().contains(told) && stopped.log().is_empty() == told.is_empty(), "{}", stopped.log());
+        let log = stopped.log();
+        assert!(log.contains(told) && log.contains("The command") != told.is_empty(), "{log}");
     }
 }
 
