@@ -215,7 +215,7 @@ impl Supervisor {
                 () = or_never(self.upgrade.as_mut().map(Upgrade::next)) => Event::Ticked,
             });
             if let Some(deadline) = until_deadline {
-                standstill::report(slept.lease.after(deadline), &self.machine.snapshot());
+                standstill::report(slept, deadline, &self.machine.snapshot());
             }
         }
     }

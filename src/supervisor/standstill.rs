@@ -9,10 +9,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::upgrade::memory_file;
-use crate::clock;
+use crate::clock::{self, JUMP};
+use crate::core::action::PhaseName;
 use crate::core::guard_messages::Deadlines;
 use crate::core::machine::{self, Snapshot};
-use crate::core::time::{Timestamp, milliseconds};
+use crate::core::time::{Now, Timestamp, milliseconds};
 use crate::guard::handle::upgrade::take_descriptor;
 use crate::observe::words;
 use crate::zookeeper::schema::control::moment::moment;
@@ -21,18 +22,24 @@ use crate::zookeeper::standstill::Past;
 /// A loop that wakes up so much later than it should is worth a line.
 const STANDSTILL: Duration = Duration::from_secs(1);
 
-/// The loop should have woken up at `due_at`, and knows nothing yet of what has happened since.
-pub(super) fn report(due_at: Timestamp, snapshot: &Snapshot) {
-    let (now, time) = (clock::now().lease, clock::time_of_day());
-    let late = due_at.until(now);
-    if late >= STANDSTILL {
-        tracing::warn!(
-            stood_still_ms = words::millis(late),
-            why = "supervisor-stood-still",
-            "This process stood still (stopped, frozen, or starved of CPU). {}. Look for what stopped it",
-            meanwhile(snapshot, now, time)
-        );
+/// The loop went to sleep then, for so long at most, and knows nothing yet of what has happened since.
+pub(super) fn report(slept: Now, most: Duration, snapshot: &Snapshot) {
+    let (now, time) = (clock::now(), clock::time_of_day());
+    let late = slept.lease.after(most).until(now.lease);
+    if late < STANDSTILL {
+        return;
     }
+    let was_suspended = now.suspended().abs_diff(slept.suspended()) > JUMP;
+    let (how, meanwhile) = if was_suspended {
+        ("the host was suspended", "Its guard kills the command, if one runs, as soon as it wakes up".to_owned())
+    } else {
+        ("stopped, frozen, or starved of CPU", meanwhile(snapshot, now.lease, time))
+    };
+    tracing::warn!(
+        stood_still_ms = words::millis(late),
+        why = "supervisor-stood-still",
+        "This process stood still ({how}). {meanwhile}. Look for what stopped it"
+    );
 }
 
 /// What the guard has done by itself, without an end. `time`: of day, in milliseconds since 1970.
@@ -40,15 +47,18 @@ fn meanwhile(snapshot: &Snapshot, now: Timestamp, time: i64) -> String {
     let deadlines = snapshot.held_term.filter(|_| snapshot.run.is_some()).and_then(|held| held.deadlines);
     let Some(Deadlines { stop_at, kill_at }) = deadlines else { return "No command ran".to_owned() };
     let moment = |deadline: Timestamp| moment(time.saturating_sub(milliseconds(deadline.until(now))));
-    if now < stop_at {
-        return "The lease of its command is not over".to_owned();
+    let is_stopping = snapshot.phase == PhaseName::Stopping;
+    let stopped = (stop_at <= now && !is_stopping).then(|| format!("stop signal at {}", moment(stop_at)));
+    let killed = (kill_at <= now).then(|| format!("SIGKILL for what was left at {} at the latest", moment(kill_at)));
+    let steps: Vec<_> = [stopped, killed].into_iter().flatten().collect();
+    match steps.as_slice() {
+        [] if is_stopping => "Its command was already being stopped".to_owned(),
+        [] => "The lease of its command is not over".to_owned(),
+        steps => format!(
+            "Meanwhile its guard ended the command, if that had not ended by itself: {}; the next lines tell that late",
+            steps.join(", ")
+        ),
     }
-    let killed =
-        if now < kill_at { String::new() } else { format!(", and SIGKILL for what was left at {}", moment(kill_at)) };
-    format!(
-        "Meanwhile its guard ended the command: stop signal at {}{killed}; the next lines tell that late",
-        moment(stop_at)
-    )
 }
 
 /// See the module page. Empty in the first program of a process.
@@ -110,12 +120,20 @@ mod tests {
             meanwhile(snapshot, now, 1_795_229_940_000 + 1000 * i64::try_from(seconds).unwrap())
         };
         assert_eq!(told(3, &runs), "The lease of its command is not over");
-        let stopped = "Meanwhile its guard ended the command: stop signal at 2026-11-21 02:59:04 UTC";
-        assert_eq!(told(5, &runs), format!("{stopped}; the next lines tell that late"));
-        let killed = format!(
-            "{stopped}, and SIGKILL for what was left at 2026-11-21 02:59:06 UTC; the next lines tell that late"
+        let ended = |steps: &str| {
+            let guard = "Meanwhile its guard ended the command, if that had not ended by itself";
+            format!("{guard}: {steps}; the next lines tell that late")
+        };
+        let stopped = "stop signal at 2026-11-21 02:59:04 UTC";
+        assert_eq!(told(5, &runs), ended(stopped));
+        let killed = "SIGKILL for what was left at 2026-11-21 02:59:06 UTC at the latest";
+        assert_eq!(told(60, &runs), ended(&format!("{stopped}, {killed}")));
+        // The stop signal was sent before.
+        let stops = Snapshot { phase: PhaseName::Stopping, ..runs };
+        assert_eq!(
+            (told(5, &stops), told(60, &stops)),
+            ("Its command was already being stopped".into(), ended(killed))
         );
-        assert_eq!(told(60, &runs), killed);
         assert_eq!(told(60, &Snapshot { run: None, ..runs }), "No command ran");
     }
 

@@ -89,6 +89,8 @@ fn a_guard_whose_host_was_suspended_kills_the_tree_while_its_supervisor_is_stopp
     election.diary.until_nobody_lives();
     assert!(!election.diary.has("signal=15"), "SIGTERM came first: the guard waited for its deadlines");
     host.signal(Signal::SIGCONT);
+    // No deadline of it came while the host slept.
+    host.until_logged("This process stood still (the host was suspended). Its guard kills the command");
     assert_eq!(election.diary.until_started(2).told[0], "2", "in a new term");
     election.diary.assert_no_overlap();
 }
