@@ -91,7 +91,8 @@ impl CommandGuard {
                 self.stop_by = None;
                 self.replace();
             }
-            Order::Stop { by, .. } => self.stop_by = Some(by),
+            // A later one can only bring it closer.
+            Order::Stop { by, .. } => self.stop_by = Some(self.stop_by.unwrap_or(by).min(by)),
             Order::Kill { .. } => self.stop_by = Some(Timestamp::NEVER),
             _ => {}
         }

@@ -49,7 +49,7 @@ fn a_leader_without_anybody_to_take_over_is_noted_with_the_reason() {
     barred.until_logged("reports that this host may not lead");
     let why = "not eligible by its own command";
     let told = format!(
-        "if a fails, nobody takes over: no other host may be elected: b ({why}); mend one of them, or start another one"
+        "if a fails, nobody takes over: no other host may be elected: b ({why}); see their logs, and mend it on one of them, or start zk-leader-run on another one"
     );
     wait::until("b has said why", || notes() == (0, vec![told.clone()]));
     let _standby = election.host("c").session_timeout(STEADY).spawn();

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::super::slot_state::contenders::{self, Contender};
+use super::super::slot_state::contenders;
 use super::super::{CommandContext, CommandError, overdue, slot_state};
 use super::{Finding, advice, wrong};
 use crate::clock;
@@ -52,16 +52,23 @@ fn nobody_may_lead(election: &ElectionView) -> Option<Finding> {
     if !is_stuck || !members.iter().all(|member| member.is_barred()) {
         return None;
     }
-    let (root, _) = election.base.rsplit_once('/')?;
-    let undrain =
-        |member: &&Member| (member.why_not == [DRAINED]).then(|| remedy::about_host("undrain", &member.host, root));
-    let remedy = members.iter().find_map(undrain).map_or_else(
-        || "see their logs, and mend it on one of them".to_owned(),
-        |undrain| format!("{undrain} lets that host lead"),
-    );
-    let why = |member: &&Member| format!("{} ({})", member.id, member.why_not.join(", "));
-    let whys = members.iter().map(why).collect::<Vec<_>>().join(", ");
+    let whys = whys(members.iter().map(|member| (member.id.as_str(), member.why_not.as_slice())));
+    let remedy = remedy_on_one_of(members.into_iter(), &election.base);
     Some(wrong("leader", format!("the lease is free, and no host may be elected: {whys}; {remedy}")))
+}
+
+/// `a (unhealthy), b (drained)`
+fn whys<'a>(of: impl Iterator<Item = (&'a str, &'a [String])>) -> String {
+    of.map(|(id, why_not)| format!("{id} ({})", why_not.join(", "))).collect::<Vec<_>>().join(", ")
+}
+
+/// What lets one of these lead.
+fn remedy_on_one_of<'a>(mut members: impl Iterator<Item = &'a Member>, base: &str) -> String {
+    let root = base.rsplit_once('/').map_or("", |(root, _)| root);
+    members.find(|member| member.why_not == [DRAINED]).map_or_else(
+        || "see their logs, and mend it on one of them".to_owned(),
+        |member| format!("{} lets that host lead", remedy::about_host("undrain", &member.host, root)),
+    )
 }
 
 /// A record that was lost and made anew. If somebody led, perhaps only cut off from the servers, its command may run for as long as
@@ -106,13 +113,12 @@ pub(super) fn no_standby(election: &ElectionView) -> Option<Finding> {
     if election.has_runs || others.iter().any(|contender| contender.why_not.is_empty()) {
         return None;
     }
-    let why = |contender: &Contender| format!("{} ({})", contender.id, contender.why_not.join(", "));
-    let said = match others.as_slice() {
-        [] => "no other host takes part; start zk-leader-run on another one".to_owned(),
-        others => {
-            let whys = others.iter().map(why).collect::<Vec<_>>().join(", ");
-            format!("no other host may be elected: {whys}; mend one of them, or start another one")
-        }
+    let said = if others.is_empty() {
+        "no other host takes part; start zk-leader-run on another one".to_owned()
+    } else {
+        let whys = whys(others.iter().map(|contender| (contender.id.as_str(), contender.why_not.as_slice())));
+        let remedy = remedy_on_one_of(others.iter().filter_map(|contender| contender.member.as_ref()), &election.base);
+        format!("no other host may be elected: {whys}; {remedy}, or start zk-leader-run on another one")
     };
     Some(advice("members", format!("if {} fails, nobody takes over: {said}", leader.id)))
 }
