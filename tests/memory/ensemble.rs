@@ -56,7 +56,8 @@ pub struct Ensemble {
     /// From whom nothing gets through to whom.
     pub(super) blocked: BTreeSet<(usize, usize)>,
     pub(super) held: Vec<Envelope>,
-    queue: BTreeMap<(Time, u64), Happening>,
+    /// Boxed: inserting and removing moves what is beside it.
+    queue: BTreeMap<(Time, u64), Box<Happening>>,
     sequence: u64,
     outputs: Vec<Output>,
     next_connection: u64,
@@ -251,7 +252,7 @@ impl Ensemble {
 
     pub(super) fn schedule(&mut self, at: Time, happening: Happening) {
         self.sequence += 1;
-        self.queue.insert((at.max(self.now), self.sequence), happening);
+        self.queue.insert((at.max(self.now), self.sequence), Box::new(happening));
     }
 
     pub(super) fn send(&mut self, connection: ConnectionId, message: Message) {
@@ -268,7 +269,7 @@ impl Ensemble {
         while let Some(entry) = self.queue.first_entry().filter(|entry| entry.key().0 <= now) {
             let ((at, _), happening) = entry.remove_entry();
             self.now = self.now.max(at);
-            match happening {
+            match *happening {
                 Happening::Mail(envelope) => self.deliver(envelope),
                 Happening::Apply { server, link, mail } => self.apply_now(server, link, &mail),
                 Happening::Beat => self.beat(),

@@ -85,7 +85,8 @@ pub struct Network {
     sockets: BTreeMap<SocketId, Socket>,
     /// Whose ends they are.
     ends: BTreeMap<ConnectionId, SocketId>,
-    queue: BTreeMap<(Time, u64), Flight>,
+    /// Boxed: inserting and removing moves what is beside it.
+    queue: BTreeMap<(Time, u64), Box<Flight>>,
     sequence: u64,
     received: Vec<Received>,
 }
@@ -224,7 +225,7 @@ impl Network {
 
     fn schedule(&mut self, at: Time, flight: Flight) {
         self.sequence += 1;
-        self.queue.insert((at, self.sequence), flight);
+        self.queue.insert((at, self.sequence), Box::new(flight));
     }
 
     /// The client hears no more of it; the server learns that it was closed.
@@ -312,7 +313,7 @@ impl Network {
             self.now = self.now.max(next);
             let is_flight = self.queue.first_key_value().is_some_and(|((at, _), _)| *at <= self.now);
             if let Some((_, flight)) = if is_flight { self.queue.pop_first() } else { None } {
-                self.arrive(flight);
+                self.arrive(*flight);
             }
             self.take_off();
         }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use futures_util::future::LocalBoxFuture;
 use zk_leader_run::background::Task;
 use zk_leader_run::core::time::{Now, Sighting, Timestamp};
 
@@ -123,9 +124,13 @@ impl Process {
         self.stops.load(Ordering::Relaxed) > 0
     }
 
-    /// A task of the program that this process executes now.
-    pub fn task<F: Future>(self: &Arc<Self>, inner: F) -> Scoped<F> {
-        Scoped { process: Arc::clone(self), program: self.program(), inner: Box::pin(inner) }
+    /// A task of the program that this process executes now. Without its type: the compiler would write code for each.
+    pub fn task<'a, T>(self: &Arc<Self>, inner: impl Future<Output = T> + 'a) -> Scoped<LocalBoxFuture<'a, T>> {
+        self.scope(Box::pin(inner))
+    }
+
+    fn scope<F>(self: &Arc<Self>, inner: F) -> Scoped<F> {
+        Scoped { process: Arc::clone(self), program: self.program(), inner }
     }
 
     fn may_run(&self, program: u32, waker: &Waker) -> bool {
@@ -161,10 +166,10 @@ impl Process {
 pub struct Scoped<F> {
     process: Arc<Process>,
     program: u32,
-    inner: Pin<Box<F>>,
+    inner: F,
 }
 
-impl<F: Future> Future for Scoped<F> {
+impl<F: Future + Unpin> Future for Scoped<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
@@ -172,7 +177,7 @@ impl<F: Future> Future for Scoped<F> {
             return Poll::Pending;
         }
         let before = CURRENT.replace(Some(Arc::clone(&self.process)));
-        let polled = self.inner.as_mut().poll(context);
+        let polled = Pin::new(&mut self.inner).poll(context);
         CURRENT.set(before);
         polled
     }
@@ -181,7 +186,7 @@ impl<F: Future> Future for Scoped<F> {
 /// A background task belongs to the process that starts it.
 pub fn inherit(task: Task) -> Task {
     match CURRENT.with_borrow(Clone::clone) {
-        Some(process) => Box::pin(process.task(task)),
+        Some(process) => Box::pin(process.scope(task)),
         None => task,
     }
 }

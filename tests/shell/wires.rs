@@ -288,22 +288,28 @@ impl Inner {
             }
         }
         let due = |at: Option<Duration>| at.is_some_and(|at| at <= now);
-        let silent = self.wires.iter().filter(|(_, wire)| due(wire.lost_at())).map(|(socket, _)| *socket);
-        for socket in silent.collect::<Vec<_>>() {
+        let (mut silent, mut idle, mut timer) = (Vec::new(), Vec::new(), None);
+        for (socket, wire) in &mut self.wires {
+            let (lost_at, ping_at) = (wire.lost_at(), wire.ping_at());
+            if due(lost_at) {
+                silent.push(*socket);
+            } else if due(ping_at) {
+                (wire.is_pinging, wire.sent_at) = (true, now);
+                idle.push(*socket);
+                timer = timer.into_iter().chain(lost_at).min();
+            } else {
+                timer = timer.into_iter().chain(lost_at).chain(ping_at).min();
+            }
+        }
+        for socket in silent {
             self.note(|| format!("{socket:?} is silent"));
             self.network.hang_up(socket, now);
             self.lose(socket);
         }
-        let mut idle = Vec::new();
-        for (socket, wire) in self.wires.iter_mut().filter(|(_, wire)| due(wire.ping_at())) {
-            (wire.is_pinging, wire.sent_at) = (true, now);
-            idle.push(*socket);
-        }
         for socket in idle {
             self.network.send(socket, PING, memory::Request::Ping, now);
         }
-        let timers = self.wires.values().flat_map(|wire| [wire.ping_at(), wire.lost_at()]).flatten();
-        timers.chain(self.network.next()).min()
+        timer.into_iter().chain(self.network.next()).min()
     }
 
     fn receive(&mut self, socket: SocketId, message: Message, now: Duration) {
