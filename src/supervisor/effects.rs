@@ -2,7 +2,7 @@
 
 use super::auxiliary::{AuxiliaryCommands, skip_step};
 use super::command_guard::CommandGuard;
-use crate::core::action::{Action, ExitReason};
+use crate::core::action::{Action, ExitReason, Why};
 use crate::core::guard_messages::{ChildStatus, Order};
 use crate::observe::log;
 use crate::vouching::Direct;
@@ -64,7 +64,7 @@ impl Effects {
             Action::EndGuard => self.guard.kill("did not take the order to start in time"),
             Action::EndOrphans => self.guard.end_orphans(),
             Action::Announce(transition) => {
-                log::transition(&transition);
+                log::transition(&transition, &self.others(transition.why));
                 self.auxiliary.transition(&transition);
             }
             Action::Ask { to, question } => self.direct.iter().for_each(|direct| direct.ask(to, question)),
@@ -73,6 +73,15 @@ impl Effects {
             Action::Exit(reason) => return Some(reason),
         }
         None
+    }
+
+    /// The hosts that the line about this change names.
+    fn others(&self, why: Why) -> Vec<String> {
+        match why {
+            Why::WaitOver | Why::TooLate => self.election.lease_holders(),
+            Why::TookOver | Why::Elected => self.election.leader_before().into_iter().collect(),
+            _ => Vec::new(),
+        }
     }
 
     fn order(&mut self, order: &Order) {

@@ -123,6 +123,18 @@ impl Election {
         self.shared.pending_fences.ours()
     }
 
+    /// Whose leases keep others from leading, as read last. Beside other libraries that is not known: the first in line leads.
+    pub fn lease_holders(&self) -> Vec<String> {
+        let is_known = !self.shared.settings.is_shared;
+        let leases = self.shared.pending_fences.leases();
+        leases.iter().filter(|_| is_known).filter_map(PendingFence::name).collect()
+    }
+
+    /// Whose lease our last take-over had to wait for.
+    pub fn leader_before(&self) -> Option<String> {
+        self.shared.pending_fences.before().and_then(|leader| leader.name())
+    }
+
     /// A command is started in our term: all pending fences are done.
     pub fn settle(&self) {
         self.shared.pending_fences.settle();

@@ -63,8 +63,8 @@ fn time_of_day() -> String {
     humantime::format_rfc3339_millis(SystemTime::now()).to_string()
 }
 
-/// The one line of a change of phase.
-pub fn transition(transition: &Transition) {
+/// The one line of a change of phase. `others`: whose leases are the reason, if that is known.
+pub fn transition(transition: &Transition, others: &[String]) {
     macro_rules! say {
         ($level:expr) => {
             tracing::event!(
@@ -76,7 +76,7 @@ pub fn transition(transition: &Transition) {
                 lease_left_ms = transition.lease_left.map(words::millis),
                 next_in_ms = transition.next_in.map(words::millis),
                 "{}",
-                sentence(transition, clock::time_of_day())
+                sentence(transition, others, clock::time_of_day())
             )
         };
     }
@@ -88,14 +88,14 @@ pub fn transition(transition: &Transition) {
 }
 
 /// The time of day is in milliseconds since 1970.
-fn sentence(transition: &Transition, time_of_day: i64) -> String {
+fn sentence(transition: &Transition, others: &[String], time_of_day: i64) -> String {
     let Transition { from, to, why, next_in, .. } = *transition;
     // Only a host that stands back knows how long it follows.
     let stands_back = next_in.filter(|_| to == PhaseName::Following).map(|left| {
         let end = time_of_day.saturating_add(milliseconds(left));
         format!("stays out of the queue until {} (--stand-back)", moment(end))
     });
-    let reason = reason(transition);
+    let reason = reason(transition, others);
     let reason = match (why, stands_back) {
         (Why::StandingBack, Some(end)) => format!("this host resigned, and {end}; another host may lead"),
         (_, Some(end)) => format!("{reason}; this host {end}"),
@@ -116,15 +116,24 @@ fn sentence(transition: &Transition, time_of_day: i64) -> String {
 }
 
 /// The words of the reason, as far as the two phases change them.
-fn reason(transition: &Transition) -> String {
+fn reason(transition: &Transition, others: &[String]) -> String {
     let Transition { from, to, why, grant, next_in, .. } = *transition;
     match why {
+        Why::WaitOver | Why::TooLate if !others.is_empty() => {
+            let has = if others.len() > 1 { "have" } else { "has" };
+            let in_vain = if why == Why::WaitOver { "not elected within --wait" } else { words::reason(why) };
+            format!("{in_vain}; {} {has} the lease", others.join(", "))
+        }
+        Why::TookOver if !others.is_empty() => {
+            format!("first in line; waiting for the lease of {} to run out", others.join(", "))
+        }
         Why::StoodStill { length } => {
             let length = words::length(length);
             format!("this host stood still for {length}; the command was killed before its lease ended")
         }
         Why::Elected if grant.is_some_and(|grant| grant.takeover == Takeover::Unclean) => {
-            "elected; the leader before did not release its lease, which has run out".to_owned()
+            let before = others.first().map_or("the leader before", String::as_str);
+            format!("elected; {before} did not release its lease, which has run out")
         }
         // A process that stays to free its lease.
         Why::ContactLost if to == PhaseName::Releasing => "the command has ended".to_owned(),
@@ -250,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_transition_is_one_line_for_people() {
-        let line = written(Format::Human, false, LevelFilter::INFO, || transition(&PAUSED));
+        let line = written(Format::Human, false, LevelFilter::INFO, || transition(&PAUSED, &[]));
         assert_eq!(
             line,
             "2026-11-20T03:00:00.123Z zk-leader-run[job h1:7]: warning: leading -> paused: contact with ZooKeeper is lost; unless \
@@ -261,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_transition_is_one_json_object() {
-        let line = written(Format::Json, false, LevelFilter::INFO, || transition(&PAUSED));
+        let line = written(Format::Json, false, LevelFilter::INFO, || transition(&PAUSED, &[]));
         assert_eq!(line.lines().count(), 1);
         let object: serde_json::Value = serde_json::from_str(&line).unwrap();
         assert_eq!(
@@ -277,7 +286,7 @@ mod tests {
 
     #[test]
     fn a_transition_is_one_entry_of_the_journal() {
-        let entry = written(Format::Journald, false, LevelFilter::INFO, || transition(&PAUSED));
+        let entry = written(Format::Journald, false, LevelFilter::INFO, || transition(&PAUSED, &[]));
         assert_eq!(
             entry,
             "SYSLOG_IDENTIFIER=zk-leader-run\nPRIORITY=4\n\
@@ -292,7 +301,7 @@ mod tests {
 
     #[test]
     fn the_same_reason_has_other_words_in_another_phase() {
-        let said = |from, to, why| sentence(&Transition { from, to, why, ..PAUSED }, 0);
+        let said = |from, to, why| sentence(&Transition { from, to, why, ..PAUSED }, &[], 0);
         let (vouched, stopping) = (PhaseName::Vouched, PhaseName::Stopping);
         assert!(said(vouched, PhaseName::Paused, Why::ContactLost).contains("holds back any more"));
         assert!(said(vouched, stopping, Why::LeaseEnding).contains("before the end of --vouch-limit"));
@@ -302,7 +311,7 @@ mod tests {
         assert_eq!(idle, "following -> done: a signal asks us to stop", "no command runs");
         let unconfirmed = |to| {
             let (from, why) = (PhaseName::Releasing, Why::ReleaseUnconfirmed);
-            sentence(&Transition { from, to, why, next_in: None, ..PAUSED }, 0)
+            sentence(&Transition { from, to, why, next_in: None, ..PAUSED }, &[], 0)
         };
         assert!(
             unconfirmed(PhaseName::Following)
@@ -316,7 +325,7 @@ mod tests {
     #[test]
     fn a_host_that_stands_back_says_until_when() {
         let said = |from, why, next_in| {
-            sentence(&Transition { from, to: PhaseName::Following, why, next_in, ..PAUSED }, 1_795_229_940_000)
+            sentence(&Transition { from, to: PhaseName::Following, why, next_in, ..PAUSED }, &[], 1_795_229_940_000)
         };
         let (releasing, minute) = (PhaseName::Releasing, Some(Duration::from_secs(60)));
         let until = "stays out of the queue until 2026-11-21 03:00:00 UTC (--stand-back)";
@@ -335,7 +344,7 @@ mod tests {
     fn a_process_that_stays_to_free_its_lease_says_why_and_how_long() {
         let said = |from, why, next_in| {
             let to = PhaseName::Releasing;
-            sentence(&Transition { from, to, why, next_in, ..PAUSED }, 0)
+            sentence(&Transition { from, to, why, next_in, ..PAUSED }, &[], 0)
         };
         let (ended, nine_minutes) = (said(PhaseName::Vouched, Why::CommandEnded, None), Some(Duration::from_secs(540)));
         let later = said(PhaseName::Releasing, Why::ContactLost, nine_minutes);
@@ -353,11 +362,24 @@ mod tests {
     }
 
     #[test]
+    fn the_line_names_those_whose_leases_are_the_reason() {
+        let said = |to, why, others: &[&str]| {
+            let others: Vec<_> = others.iter().map(ToString::to_string).collect();
+            sentence(&Transition { from: PhaseName::Following, to, why, next_in: None, ..PAUSED }, &others, 0)
+        };
+        let in_vain = said(PhaseName::Done, Why::WaitOver, &["a on x"]);
+        assert_eq!(in_vain, "following -> done: not elected within --wait; a on x has the lease");
+        assert!(said(PhaseName::Done, Why::TooLate, &["a", "b"]).ends_with("; a, b have the lease"));
+        let waits = said(PhaseName::Waiting, Why::TookOver, &["a"]);
+        assert_eq!(waits, "following -> waiting: first in line; waiting for the lease of a to run out");
+    }
+
+    #[test]
     fn without_a_lease_the_line_does_not_speak_of_one() {
         let following =
             Transition { from: PhaseName::Stopping, to: PhaseName::Following, why: Why::Released, ..PAUSED };
         let line = written(Format::Human, false, LevelFilter::INFO, || {
-            transition(&Transition { token: None, lease_left: None, next_in: None, ..following });
+            transition(&Transition { token: None, lease_left: None, next_in: None, ..following }, &[]);
         });
         assert!(line.ends_with("stopping -> following: the lease is free\n"), "{line}");
     }
@@ -400,8 +422,8 @@ mod tests {
 
     #[test]
     fn colour_marks_the_level_and_nothing_else_changes() {
-        let plain = written(Format::Human, false, LevelFilter::INFO, || transition(&PAUSED));
-        let coloured = written(Format::Human, true, LevelFilter::INFO, || transition(&PAUSED));
+        let plain = written(Format::Human, false, LevelFilter::INFO, || transition(&PAUSED, &[]));
+        let coloured = written(Format::Human, true, LevelFilter::INFO, || transition(&PAUSED, &[]));
         assert!(coloured.contains("\x1b[33m warning:\x1b[0m"), "{coloured}");
         let stripped = coloured.replace("\x1b[0m", "").replace("\x1b[2m", "").replace("\x1b[33m", "");
         assert_eq!(stripped, plain);

@@ -15,6 +15,8 @@ struct Pages {
     /// By the versions that a take-over will be conditional on.
     read: Vec<(Conditions, Vec<PendingFence>)>,
     ours: Option<(Nonce, Vec<PendingFence>)>,
+    /// Whose lease the last take-over had to wait for.
+    before: Option<PendingFence>,
 }
 
 impl PendingFences {
@@ -30,6 +32,7 @@ impl PendingFences {
         let list = pages.read.iter().find(|(read, _)| *read == conditions).map(|(_, list)| list.clone());
         let list = list.unwrap_or_else(|| vec![PendingFence::default()]);
         pages.ours = Some((nonce, list.clone()));
+        pages.before = list.last().cloned();
         list
     }
 
@@ -42,6 +45,16 @@ impl PendingFences {
     /// The leaders that we must fence.
     pub fn ours(&self) -> Vec<PendingFence> {
         self.lock().ours.as_ref().map(|(_, list)| list.clone()).unwrap_or_default()
+    }
+
+    /// Of each slot that was held when it was read last, whose lease a take-over would wait for.
+    pub fn leases(&self) -> Vec<PendingFence> {
+        self.lock().read.iter().filter_map(|(_, list)| list.last().cloned()).collect()
+    }
+
+    /// Whose lease the last take-over had to wait for.
+    pub fn before(&self) -> Option<PendingFence> {
+        self.lock().before.clone()
     }
 
     /// Whether a take-over was sent, and its term has not been released since.
@@ -99,5 +112,6 @@ mod tests {
         assert!(pending.carried(Nonce { instance: US, sending: 2 }).is_empty());
         pending.settle();
         assert!(pending.carried(nonce).is_empty());
+        assert_eq!((pending.before(), pending.leases()), (Some(holder()), vec![holder()]));
     }
 }
