@@ -19,6 +19,9 @@ use zk_leader_run::zookeeper::schema::member::About;
 use zk_leader_run::zookeeper::schema::vouching::Neighbourhood;
 use zk_leader_run::{clock, wiring};
 
+/// Their answers fit into a socket's buffer. Where an answer has to wait for room, hyper does not always read on, and the connection
+/// ends after 60 s.
+const MOST_REQUESTS: usize = 20;
 const LIMIT: Duration = Duration::from_secs(20);
 
 thread_local! {
@@ -59,6 +62,9 @@ async fn ask(path: &str, request: &[u8]) -> Vec<u8> {
 }
 
 fuzz_target!(|data: &[u8]| {
+    if data.windows(6).filter(|letters| letters == b"HTTP/1").count() > MOST_REQUESTS {
+        return;
+    }
     SERVED.with(|(runtime, path)| {
         let answer = runtime.block_on(ask(path, data));
         assert!(answer.is_empty() || answer.starts_with(b"HTTP/1."), "{:?}", String::from_utf8_lossy(&answer));
