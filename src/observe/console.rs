@@ -11,8 +11,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::unistd::{getpgrp, tcgetpgrp};
+use nix::sys::socket::{MsgFlags, send};
+use nix::unistd::{getpgrp, tcgetpgrp, write};
 use rustix::fs::{FileType, fstat};
 use rustix::termios::tcgetwinsize;
 
@@ -152,17 +154,28 @@ fn lines_lost(missing: u64) -> String {
 fn try_write(stream: &(impl AsFd + ?Sized), bytes: &[u8]) -> bool {
     let mut polled = [PollFd::new(stream.as_fd(), PollFlags::POLLOUT)];
     let ready = poll(&mut polled, PollTimeout::ZERO).is_ok_and(|ready| ready > 0);
-    ready && nix::unistd::write(stream, bytes) == Ok(bytes.len())
+    ready && write_once(stream.as_fd(), bytes) == Ok(bytes.len())
+}
+
+/// A socket, such as that of systemd's journal, is the command's too, and is never waited for, though it polled as writable.
+fn write_once(stream: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
+    match send(stream.as_raw_fd(), bytes, MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL) {
+        Err(Errno::ENOTSOCK) => write(stream, bytes),
+        sent => sent,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::Read;
+    use std::os::unix::net::UnixStream;
     use std::sync::mpsc;
     use std::thread;
     use std::time::Duration;
 
     use nix::pty::openpty;
+    use nix::sys::socket::setsockopt;
+    use nix::sys::socket::sockopt::SndBuf;
     use nix::unistd::pipe;
 
     use super::*;
@@ -207,6 +220,23 @@ mod tests {
         outcome.recv_timeout(Duration::from_secs(30)).expect("a write blocked");
     }
 
+    /// systemd's journal reads from one. It has room for a little, and not for a whole line.
+    #[test]
+    fn a_socket_that_nobody_reads_costs_lines_but_never_blocks() {
+        let (_reader, writer) = UnixStream::pair().unwrap();
+        setsockopt(&writer, SndBuf, &1).unwrap();
+        write(&writer, b"x").unwrap();
+        let (filled, outcome) = mpsc::channel();
+        thread::spawn(move || {
+            let lost = AtomicU64::new(0);
+            while lost.load(Ordering::Relaxed) < 3 {
+                write_at_once(&writer, &[b'x'; AT_ONCE], &lost);
+            }
+            filled.send(()).unwrap();
+        });
+        outcome.recv_timeout(Duration::from_secs(30)).expect("a write blocked");
+    }
+
     /// The command may have filled it since it was polled.
     #[test]
     fn a_full_pipe_that_was_polled_before_refuses_a_line_and_does_not_block() {
@@ -214,7 +244,7 @@ mod tests {
         let (filled, outcome) = mpsc::channel();
         let ours = unblocked(&writer).unwrap();
         thread::spawn(move || {
-            while nix::unistd::write(&ours, &[b'x'; 1000]).is_ok() {}
+            while write(&ours, &[b'x'; 1000]).is_ok() {}
             filled.send(()).unwrap();
         });
         outcome.recv_timeout(Duration::from_secs(30)).expect("a write blocked");
