@@ -6,7 +6,7 @@ use super::{election, secs, server};
 use crate::support::addresses::NameServer;
 use crate::support::apart::Apart;
 use crate::support::subject::{is_alive, memory_limit_of};
-use crate::support::{Election, Running, wait};
+use crate::support::{Election, Notified, Running, wait};
 
 /// Supervisor and guard stand still until the command is dead, and go on.
 fn stands_still(election: &Election, host: &Running) {
@@ -170,12 +170,16 @@ fn who_stood_still_waits_for_the_address_at_which_others_ask_it() {
     let (election, apart) = (election(), Apart::new());
     let servers = apart.server_at("127.0.0.1", server().server(0).address()).to_string();
     apart.ip("address add 192.0.2.7/32 dev lo");
+    let notified = Notified::listening();
     let host = election.host_at(&servers, "a").flag("--vouch").option("--vouch-address", "192.0.2.7:4711");
+    let host = host.env("NOTIFY_SOCKET", notified.socket().to_str().unwrap()).env("WATCHDOG_USEC", "600000");
     let mut host = host.spawn_inside(apart.wrapper());
     election.diary.until_started(1);
     apart.ip("address delete 192.0.2.7/32 dev lo");
     stands_still(&election, &host);
     host.until_logged("'192.0.2.7:4711' cannot be listened at");
+    let fed = notified.count("WATCHDOG=1");
+    wait::until("systemd's watchdog is fed", || notified.count("WATCHDOG=1") >= fed + 6);
     apart.ip("address add 192.0.2.7/32 dev lo");
     election.diary.until_started(2);
     host.signal(Signal::SIGTERM);

@@ -23,6 +23,7 @@ use crate::guard::probe::Prober;
 const RETRY: Duration = Duration::from_secs(1);
 /// Signs of life per `WATCHDOG_USEC`: one may be late.
 const SIGNS: u32 = 3;
+const SIGN: &str = "WATCHDOG=1\n";
 
 /// What the service manager asks of us.
 #[derive(Debug)]
@@ -35,11 +36,23 @@ pub struct Settings {
     pub stop_limit: Duration,
 }
 
+impl Settings {
+    /// How often a sign of life is due; `None`: nobody waits for one.
+    pub fn sign_every(&self) -> Option<Duration> {
+        self.watchdog.map(|limit| limit / SIGNS)
+    }
+
+    /// A sign of life of a process whose loop has not begun. One for which there is no room is lost.
+    pub fn give_sign(&self) {
+        self.socket.send(SIGN);
+    }
+}
+
 /// Tells what the loop publishes, until it ends. To be spawned.
 pub async fn tell(settings: Settings, mut feed: Feed, mut guard: Prober) {
     let mut news = News::new(settings.ready_on, settings.stop_limit);
     let mut unsent = String::new();
-    let pause = settings.watchdog.map(|limit| limit / SIGNS);
+    let pause = settings.sign_every();
     let mut watchdog = std::pin::pin!(or_never(pause.map(sleep)));
     loop {
         unsent += &news.of(&feed.status(), clock::now());
@@ -52,7 +65,7 @@ pub async fn tell(settings: Settings, mut feed: Feed, mut guard: Prober) {
             () = or_never(retry) => {}
             () = watchdog.as_mut() => {
                 if is_alive(&feed, &mut guard, pause.unwrap_or_default()).await {
-                    unsent += "WATCHDOG=1\n";
+                    unsent += SIGN;
                 } else {
                     tracing::warn!("The supervisor's loop or the guard does not answer; systemd's watchdog is not fed");
                 }

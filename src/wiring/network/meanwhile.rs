@@ -1,5 +1,5 @@
-//! What goes on while this host has no address yet: a signal to stop is heeded, and HTTP is answered. Nobody contends, and the supervisor's
-//! loop, which does both later, has not begun.
+//! What goes on while this host has no address yet: a signal to stop is heeded, HTTP is answered, and systemd's watchdog is fed. Nobody
+//! contends, and the supervisor's loop, which does all of it later, has not begun.
 
 use std::io;
 use std::os::fd::AsFd as _;
@@ -15,6 +15,7 @@ use tokio::time::sleep;
 use crate::clock;
 use crate::config::Config;
 use crate::core::machine::{Machine, Settings};
+use crate::core::time::Timestamp;
 use crate::observe::http::{HttpState, Identity, Listener, serve};
 use crate::observe::status_publisher::StatusPublisher;
 use crate::supervisor::{Observers, signals};
@@ -28,11 +29,13 @@ pub struct Meanwhile<'a> {
     observers: &'a Observers,
     /// From the first failure on.
     http: Option<EarlyHttp>,
+    /// When the watchdog was fed last.
+    signed_at: Option<Timestamp>,
 }
 
 impl<'a> Meanwhile<'a> {
     pub fn new(config: &'a Config, observers: &'a Observers) -> Self {
-        Self { config, observers, http: None }
+        Self { config, observers, http: None, signed_at: None }
     }
 
     /// There is something to wait for. Whatever fails, nobody is answered until we contend.
@@ -46,7 +49,33 @@ impl<'a> Meanwhile<'a> {
     }
 
     /// Whether a signal to stop comes within this time. It was held back since the start, and stays pending.
-    pub fn asked_to_stop(&self, within: Duration) -> bool {
+    pub fn asked_to_stop(&mut self, within: Duration) -> bool {
+        let until = clock::now().lease.after(within);
+        loop {
+            let (left, due_in) = (clock::now().lease.until(until), self.feed_watchdog());
+            if self.stop_comes(left.min(due_in)) {
+                return true;
+            }
+            if left <= due_in {
+                return false;
+            }
+        }
+    }
+
+    /// If it is time. A process that was ready before a standstill would be killed otherwise. Returns when the next one is due.
+    fn feed_watchdog(&mut self) -> Duration {
+        let watchdog = self.observers.systemd.as_ref().and_then(|systemd| Some((systemd, systemd.sign_every()?)));
+        let Some((systemd, every)) = watchdog else { return Duration::MAX };
+        let now = clock::now().lease;
+        let last = *self.signed_at.filter(|at| at.until(now) < every).get_or_insert_with(|| {
+            systemd.give_sign();
+            now
+        });
+        self.signed_at = Some(last);
+        now.until(last.after(every))
+    }
+
+    fn stop_comes(&self, within: Duration) -> bool {
         let stopping: SigSet = signals::STOPPING.into_iter().collect();
         // Whatever fails, the next look comes: only the wait before it is shorter.
         let Ok(signals) = SignalFd::with_flags(&stopping, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK) else {
