@@ -21,6 +21,7 @@ use crate::zookeeper::client::ensure_path::parent;
 use crate::zookeeper::client::error::{self, Part, PathAccess, Refusal, RequestError, Right, if_there_at};
 use crate::zookeeper::client::four_letter;
 use crate::zookeeper::client::requests::ANY_VERSION;
+use crate::zookeeper::client::resolve::UNKNOWN_NAME;
 
 /// The ensemble, and how long to try.
 #[derive(Clone, Debug)]
@@ -187,7 +188,7 @@ async fn opened(destination: &Destination, last: &mut Failure) -> Result<Connect
 async fn has_addresses(servers: &str) -> bool {
     let hosts = servers.split(',').map(|server| Address::of(server).host);
     let unresolved = join_all(hosts.map(|host| four_letter::unresolved(host, NAME_SERVER_LIMIT))).await;
-    unresolved.iter().any(|why| !why.as_ref().is_some_and(|why| why.starts_with(four_letter::UNKNOWN_NAME)))
+    unresolved.iter().any(|why| !why.as_ref().is_some_and(|why| why.starts_with(UNKNOWN_NAME)))
 }
 
 /// An open session.

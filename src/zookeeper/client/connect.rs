@@ -21,7 +21,7 @@ use crate::zookeeper::client::connection::{Connection, Error, Resumable};
 use crate::zookeeper::client::kerberos;
 use crate::zookeeper::client::kerberos::Principal;
 use crate::zookeeper::client::requests::Simulated;
-use crate::zookeeper::client::resolve::{shuffled, spread};
+use crate::zookeeper::client::resolve::{obstacle, shuffled, spread};
 use crate::zookeeper::client::socket;
 use crate::zookeeper::client::task::{self, Task};
 use crate::zookeeper::client::tls::Certificates;
@@ -202,6 +202,11 @@ impl Access {
     ) -> (Result<Client, Error>, Option<Task>) {
         if let Err(error) = room_for(server) {
             tracing::debug!(server, "{error}");
+            return (Err(Error::NoHosts), None);
+        }
+        // The client library would ask for the name again, in another thread, which stays for as long as no name server answers.
+        if let Some(why) = obstacle(Address::of(server), pace.connection).await {
+            tracing::debug!(server, "{why}");
             return (Err(Error::NoHosts), None);
         }
         let opened = self.open_with_room(server, pace, session).await;

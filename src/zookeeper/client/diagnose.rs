@@ -11,6 +11,7 @@ use crate::zookeeper::client::address::Address;
 use crate::zookeeper::client::connect::{Access, room_for};
 use crate::zookeeper::client::four_letter::{self, Said};
 use crate::zookeeper::client::kerberos::{self, Complaint};
+use crate::zookeeper::client::resolve::unresolved;
 use crate::zookeeper::client::tls::talk::{self, Trouble};
 
 /// A server that is silent for this long does not answer.
@@ -99,7 +100,7 @@ async fn opinion(server: &str, access: &Access) -> Opinion {
 }
 
 async fn ask(address: Address<'_>, access: &Access) -> Opinion {
-    if let Some(why) = four_letter::unresolved(address.host, PATIENCE).await {
+    if let Some(why) = unresolved(address, PATIENCE).await {
         return Opinion::Away(why);
     }
     match (&access.tls, address.is_tls) {

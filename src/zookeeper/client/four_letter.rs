@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::zookeeper::client::address::Address;
 use crate::zookeeper::client::connect::Access;
+use crate::zookeeper::client::resolve::{NO_ANSWER, UNKNOWN_NAME};
 use crate::zookeeper::client::tls::talk::{self, Trouble};
 
 /// An answer to `srvr` is never near as long.
@@ -84,15 +85,12 @@ pub(crate) async fn plain(address: Address<'_>, limit: Duration) -> Said {
 /// What is to be said of a port where something else answers.
 pub(crate) const STRANGER: &str = "it does not answer as ZooKeeper does; correct its port in --connect (2181 is usual, 8080 is that of the AdminServer)";
 
-/// So it begins where a name server has answered.
-pub(crate) const UNKNOWN_NAME: &str = "the name is not known";
-
 /// Why this name stands for no address.
 pub(crate) async fn unresolved(host: &str, limit: Duration) -> Option<String> {
     match timeout(limit, lookup_host((host, 0))).await {
         Ok(Ok(_)) => None,
         Ok(Err(error)) => Some(format!("{UNKNOWN_NAME} ({error})")),
-        Err(_) => Some("no name server answers in time".to_owned()),
+        Err(_) => Some(NO_ANSWER.to_owned()),
     }
 }
 

@@ -13,7 +13,7 @@ pub mod four_letter;
 pub mod kerberos;
 pub(crate) mod outage;
 pub mod requests;
-mod resolve;
+pub(crate) mod resolve;
 pub mod session_key;
 mod socket;
 pub(crate) mod task;

@@ -7,12 +7,13 @@
 //! other. Otherwise the addresses replace the name, or it would be looked up again with every connection.
 //!
 //! `getaddrinfo(3)` needs five seconds to pass over a name server that is silent, more than a connection may take. So a lookup
-//! goes on in the background when nobody waits for it any longer, and the last addresses of each name are remembered.
+//! goes on in the background when nobody waits for it any longer, and the last addresses of each name are remembered. It takes a
+//! thread meanwhile, so whoever wants to know the same waits for the same lookup.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -26,6 +27,11 @@ use crate::clock;
 use crate::core::time::Timestamp;
 use crate::zookeeper::client::address::Address;
 
+/// So it begins where a name server has answered.
+pub(crate) const UNKNOWN_NAME: &str = "the name is not known";
+
+pub(crate) const NO_ANSWER: &str = "no name server answers in time";
+
 /// After so long another lookup begins beside one that goes on: `/etc/resolv.conf` may have changed.
 const OVERDUE: Duration = Duration::from_secs(20);
 
@@ -36,6 +42,8 @@ static NAMES: Mutex<BTreeMap<String, Name>> = Mutex::new(BTreeMap::new());
 struct Name {
     /// The last ones that were found; replaced by the next ones that are.
     addresses: Vec<SocketAddr>,
+    /// Of the last lookup that has ended, if it found none.
+    failure: Option<String>,
     lookup: Option<Lookup>,
 }
 
@@ -70,6 +78,34 @@ async fn places(server: &str, limit: Duration) -> Vec<String> {
     instead_of(server, names().get(server).map_or(&[], |name| &name.addresses))
 }
 
+/// Why the name of this server stands for no address, as far as is known within this time.
+pub(crate) async fn unresolved(server: Address<'_>, limit: Duration) -> Option<String> {
+    if server.host.parse::<IpAddr>().is_ok() {
+        return None;
+    }
+    let server = server.to_string();
+    let (mut ending, _) = look_up(&server);
+    if timeout(limit, ending.changed()).await.is_err() {
+        return Some(NO_ANSWER.to_owned());
+    }
+    names().get(&server).and_then(|name| name.failure.clone())
+}
+
+/// The same, before the client library looks the name up by itself: that does not wait for a lookup of ours, unless one goes on, or
+/// none has found anything.
+pub(crate) async fn obstacle(server: Address<'_>, limit: Duration) -> Option<String> {
+    let (name, now) = (server.to_string(), clock::now().lease);
+    let is_free = |name: &Name| {
+        let goes_on = name.lookup.as_ref().is_some_and(|lookup| lookup.goes_on(now));
+        !name.addresses.is_empty() && !goes_on
+    };
+    if names().get(&name).is_some_and(is_free) {
+        look_up(&name);
+        return None;
+    }
+    unresolved(server, limit).await
+}
+
 /// Begins a lookup, unless one goes on. Its end, and whether there are addresses of before.
 fn look_up(server: &str) -> (watch::Receiver<()>, bool) {
     let now = clock::now().lease;
@@ -83,13 +119,17 @@ fn look_up(server: &str) -> (watch::Receiver<()>, bool) {
     name.lookup = Some(Lookup { began: now, ending: ending.clone() });
     let server = server.to_owned();
     background::spawn(async move {
+        let Address { host, port, .. } = Address::of(&server);
         let found = match room_for_threads() {
-            Ok(()) => lookup_host(&server).await,
-            Err(error) => Err(error),
+            Ok(()) => lookup_host((host, port)).await.map_err(|error| format!("{UNKNOWN_NAME} ({error})")),
+            Err(error) => Err(error.to_string()),
         };
         match found {
             Ok(addresses) => remember(&server, addresses.collect()),
-            Err(error) => tracing::debug!(server, %error, "Name was not resolved"),
+            Err(failure) => {
+                tracing::debug!(server, failure, "Name was not resolved");
+                note_failure(&server, failure);
+            }
         }
         drop(end);
     });
@@ -97,9 +137,16 @@ fn look_up(server: &str) -> (watch::Receiver<()>, bool) {
 }
 
 fn remember(server: &str, addresses: Vec<SocketAddr>) {
+    let mut names = names();
+    let name = names.entry(server.to_owned()).or_default();
+    name.failure = None;
     if !addresses.is_empty() {
-        names().entry(server.to_owned()).or_default().addresses = addresses;
+        name.addresses = addresses;
     }
+}
+
+fn note_failure(server: &str, failure: String) {
+    names().entry(server.to_owned()).or_default().failure = Some(failure);
 }
 
 fn names() -> MutexGuard<'static, BTreeMap<String, Name>> {
@@ -150,6 +197,14 @@ mod tests {
         remember("localhost:1", vec!["10.0.0.1:1".parse().unwrap()]);
         let found = spread("localhost:1", limit * 4).await;
         assert!(found.contains(":1") && !found.contains("10.0.0.1"), "{found}");
+    }
+
+    #[tokio::test]
+    async fn an_address_may_name_its_interface() {
+        let (server, limit) = ("[fe80::1%lo]:2181", Duration::from_secs(5));
+        assert_eq!(obstacle(Address::of(server), limit).await, None);
+        let found = spread(server, limit).await;
+        assert!(found.parse::<SocketAddr>().is_ok(), "{found}");
     }
 
     #[tokio::test]
