@@ -98,7 +98,7 @@ fn lead(config: &Config, guards: Guards, before: Option<Box<Document>>, memory: 
     let network = match wiring::network(config, &observers, before.as_deref(), memory.address) {
         Ok(network) => network,
         Err(Hindrance::Refused(refusal)) => return EarlyExit::from(refusal).print(),
-        Err(Hindrance::Ended(reason)) => return end(config, &reason),
+        Err(Hindrance::Ended(reason)) => return end_early(config, &reason),
     };
     tell_settings(config, &guards);
     let upgrade = Plan::new(wiring::upgrade(config), before);
@@ -115,6 +115,16 @@ fn lead(config: &Config, guards: Guards, before: Option<Box<Document>>, memory: 
             ExitCode::from(Status::Software.code())
         }
     }
+}
+
+/// No change of phase tells it.
+fn end_early(config: &Config, reason: &ExitReason) -> ExitCode {
+    if *reason == ExitReason::Unreachable {
+        tracing::error!("{}", exit::sentence(reason));
+    } else {
+        tracing::info!("{}", exit::sentence(reason));
+    }
+    end(config, reason)
 }
 
 fn end(config: &Config, reason: &ExitReason) -> ExitCode {

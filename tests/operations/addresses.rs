@@ -154,6 +154,18 @@ fn a_host_that_vouches_and_whose_name_server_never_answers_ends_at_once() {
     let mut host = election.host_at("ensemble.test:2181", "a").flag("--vouch").spawn_inside(wrapper);
     asked(&silent);
     ends_at_once(&mut host);
+    assert!(host.log().contains("we were asked to stop"), "{}", host.log());
+}
+
+/// There is no change of phase yet.
+#[test]
+fn a_host_that_vouches_says_why_it_ends_without_an_address() {
+    let election = election();
+    let (_silent, wrapper) = silent_name_server(&election);
+    let host = election.host_at("ensemble.test:2181", "a").flag("--vouch").option("--connect-timeout", "1s");
+    let mut host = host.spawn_inside(wrapper);
+    assert_eq!(host.code(), 69, "{}", host.log());
+    assert!(host.log().contains("error: ZooKeeper was not reached in time"), "{}", host.log());
 }
 
 /// By SIGTERM.
