@@ -31,11 +31,9 @@ impl Standby {
         let is_gone = view.is_some_and(|view| view.place == Place::First);
         let is_unheard = snapshot.held_term.is_none() && (!status.in_contact || is_gone);
         self.unheard_since = is_unheard.then(|| self.unheard_since.unwrap_or(now));
-        let is_lived_by = match self.unheard_since {
-            Some(_) if self.is_told => now < promised_until,
-            Some(since) => promised_until >= since.after(lease + lease / 2),
-            None => false,
-        };
+        let is_recent = |since: Sighting| promised_until >= since.after(lease + lease / 2);
+        let has_promised = self.unheard_since.is_some_and(|since| self.is_told || is_recent(since));
+        let is_lived_by = has_promised && now < promised_until;
         let was_told = std::mem::replace(&mut self.is_told, is_lived_by);
         match (was_told, is_lived_by) {
             (false, true) => Some(Line::HoldsBack { leader, is_away: !status.in_contact }),
@@ -85,6 +83,7 @@ mod tests {
         assert_eq!(news(400, 410, false), None, "it was asked in vain, or not any more");
         assert_eq!(news(409, 424, false), Some(Line::HoldsBack { leader, is_away: true }));
         assert_eq!(news(424, 424, false), Some(Line::HeldBack { leader }));
+        assert_eq!(news(425, 424, false), None, "that promise is over");
     }
 
     #[test]
