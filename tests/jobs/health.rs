@@ -217,3 +217,11 @@ fn an_eligibility_command_is_asked_until_it_agrees_and_then_never_again() {
     election.diary.until_started(4);
     assert_eq!(asked(), questions);
 }
+
+/// There is no znode of it yet.
+#[test]
+fn the_first_host_of_an_election_says_why_it_does_not_lead() {
+    let election = election();
+    let host = election.steady_host("a").option("--eligible-cmd", "exit 1").spawn();
+    host.until_logged("Waiting: not in line; the eligibility command reports that this host may not lead");
+}

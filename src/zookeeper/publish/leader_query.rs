@@ -72,7 +72,8 @@ async fn read(contact: &Contact) -> Result<LeaderReport, RequestError> {
     let round = read::round(contact);
     let children = contact.client.get_children(&contact.shared.paths.election);
     let (round, children) = tokio::join!(round, children);
-    let (children, _) = children?;
+    // Before the first host is in line there is nothing.
+    let children = if_there(children)?.map(|(children, _)| children).unwrap_or_default();
     let Some(slots) = read::judge(contact, round).await? else { return Ok(LeaderReport { place: None, leader: None }) };
     // With several leaders: all of them, since the start of the earliest term.
     let held = || slots.iter().filter(|state| state.holder != Holder::Nobody);
