@@ -29,7 +29,7 @@ impl Effects {
     /// Of a job.
     fn end_run(&self, status: ChildStatus, ok: bool) {
         if !ok {
-            tracing::warn!(status = status.as_in_a_shell(), "The run is stored as failed");
+            tracing::warn!(status = status.as_in_a_shell(), "The run counts as failed");
         }
         self.election.end_run(status, ok);
     }

@@ -28,7 +28,7 @@ fn a_call_for_a_slot_that_has_run_is_a_duplicate_runs_nothing_and_exits_with_0()
     let election = election();
     let mut first = job(&election, "a", "noon").witness(&election.diary, &["status=3", "exit-after=1"]).spawn();
     assert_eq!(first.code(), 3, "the status is the command's own: {}", first.log());
-    for warned in ["warning: The command exited with status 3", "warning: The run is stored as failed status=3"] {
+    for warned in ["warning: The command exited with status 3", "warning: The run counts as failed status=3"] {
         assert!(first.log().contains(warned), "{}", first.log());
     }
     let mut second = job(&election, "b", "noon").option("--log-level", "warn").spawn();
@@ -54,7 +54,7 @@ fn a_run_that_took_too_long_is_stored_as_the_program_ends() {
     let mut host = election.steady_host("a").option("--slot", "noon").option("--timeout", "100ms").spawn();
     assert_eq!((host.code(), last_run(&election)["status"].as_u64()), (124, Some(124)), "{}", host.log());
     assert_eq!(last_run(&election)["ok"].as_bool(), Some(false));
-    assert!(host.log().contains("warning: The run is stored as failed status=124"), "{}", host.log());
+    assert!(host.log().contains("warning: The run counts as failed status=124"), "{}", host.log());
 }
 
 #[test]

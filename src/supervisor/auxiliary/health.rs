@@ -81,7 +81,7 @@ impl HealthWatch {
         let failures = self.health.failures();
         match (changed, complaint(outcome, self.runner.timeout)) {
             (Some(true), _) => {
-                tracing::info!(why = "healthy", "Healthy: the health command succeeded; this host may lead");
+                tracing::info!(why = "healthy", "Healthy: the health command succeeded");
             }
             (Some(false), Some(why)) => {
                 let why_not = "this host does not lead until it succeeds";
