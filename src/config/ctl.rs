@@ -245,6 +245,7 @@ fn read(typed: &CtlOptions, layers: &Layers, notice: Option<String>) -> Result<A
 
 fn selector(verb: &Verb, layers: &Layers) -> Result<Selector, ConfigError> {
     let path = layers.given("path")?;
+    let is_typed = |path: &Setting| matches!(path.origin, Origin::Option(_));
     let named = match verb {
         Verb::Status { which: Which { name }, .. }
         | Verb::History { which: Which { name }, .. }
@@ -255,12 +256,13 @@ fn selector(verb: &Verb, layers: &Layers) -> Result<Selector, ConfigError> {
         | Verb::TokenCheck { which: Which { name }, .. } => text("NAME", name.as_ref())?,
         Verb::Put { name, .. } => text("--name", name.as_ref())?,
         Verb::Drain { root: Root { root }, .. } | Verb::Undrain { root: Root { root }, .. } => {
+            if let Some(typed) = path.filter(is_typed) {
+                return Err(typed.refused("names one election; write --root, below which to drain"));
+            }
             return below(text("--root", root.as_ref())?);
         }
         // The file and the variable name one election, which is no root.
-        Verb::List { .. } | Verb::Lease { .. } => {
-            return below(path.filter(|path| matches!(path.origin, Origin::Option(_))));
-        }
+        Verb::List { .. } | Verb::Lease { .. } => return below(path.filter(is_typed)),
     };
     let named = if named.is_none() && path.is_none() { layers.given("name")? } else { named };
     // The file may name another election of this host.
@@ -355,14 +357,12 @@ fn reason(reason: Option<&OsString>) -> Result<String, ConfigError> {
 fn by(layers: &Layers) -> String {
     let variable = |name| layers.process_environment.variable(name).filter(|user| !user.is_empty());
     let user = variable("SUDO_USER").or(variable("USER")).or(variable("LOGNAME")).map(|user| user.to_string_lossy());
-    let user = user.map_or_else(own_name, Cow::into_owned);
-    format!("{user}@{}", layers.process_environment.host)
+    format!("{}@{}", user.map_or_else(own_name, Cow::into_owned), layers.process_environment.host)
 }
 
 /// From the user database; the number of a user that is not in it.
 fn own_name() -> String {
-    let own = User::from_uid(getuid()).ok().flatten();
-    own.map_or_else(|| format!("uid {}", getuid()), |user| user.name)
+    User::from_uid(getuid()).ok().flatten().map_or_else(|| format!("uid {}", getuid()), |user| user.name)
 }
 
 fn own_token(layers: &Layers) -> Result<Setting, ConfigError> {

@@ -462,6 +462,11 @@ fn a_mistake_after_a_subcommand_names_the_help_of_that_subcommand() {
     assert!(
         said(&["list", "--zookeeper", "zk1"]).contains("--zookeeper: no such option; write --connect and the servers")
     );
+    assert!(said(&["disable", "x", "--until", "5m"]).contains("--until: no such option; zk-leaderctl disable --help"));
+    assert!(said(&["handover", "--tiemout", "5s"]).contains("did you mean --timeout?"));
+    for verb in ["drain", "undrain"] {
+        assert!(said(&[verb, "host", "--path", "/jobs/a"]).contains("--path: '/jobs/a' names one election"));
+    }
     assert!(said(&["help", "drain"]).contains("help: no such command; write zk-leaderctl COMMAND --help"));
 }
 

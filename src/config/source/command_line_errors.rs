@@ -54,7 +54,8 @@ fn unknown(argument: &str, error: &Error, program: &str) -> String {
     let is_word = !argument.starts_with('-');
     let foreign = FOREIGN.iter().filter(|_| program == RUN).find(|(name, _)| *name == argument).map(|(_, ours)| *ours);
     let foreign = foreign.or(SERVERS.contains(&argument).then_some("--connect and the servers"));
-    match (foreign, text(error, ContextKind::SuggestedArg)) {
+    let suggested = text(error, ContextKind::SuggestedArg).filter(|option| may_mean(argument, option));
+    match (foreign, suggested) {
         _ if is_option_of_verb(argument, program) => format!("belongs behind the command: {program} {argument}"),
         (Some(ours), _) => format!("no such option; write {ours}"),
         (None, Some(suggested)) => format!("no such option; did you mean {suggested}?"),
@@ -64,6 +65,13 @@ fn unknown(argument: &str, error: &Error, program: &str) -> String {
         }
         (None, None) => format!("no such option; {program} --help lists all options"),
     }
+}
+
+/// The parser also suggests what only has some letters in common.
+fn may_mean(typed: &str, option: &str) -> bool {
+    const SIMILAR: f64 = 0.6;
+    let (typed, option) = (typed.trim_start_matches('-'), option.trim_start_matches('-'));
+    option.starts_with(typed) || strsim::normalized_damerau_levenshtein(typed, option) >= SIMILAR
 }
 
 /// Whether `zk-leaderctl VERB` has this option, which was not known before the verb.
