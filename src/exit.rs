@@ -72,7 +72,11 @@ const MEANINGS: [Meaning; 16] = [
         "UNAVAILABLE",
         "the ensemble was not reached within --connect-timeout, or else --wait or --start-deadline; or an address to listen at is in use or not there, or the certificate in --tls-cert is not valid today",
     ),
-    row("70", "SOFTWARE", "internal: a guard process died, or a bug"),
+    row(
+        "70",
+        "SOFTWARE",
+        "internal: a guard process died or could not be started (too few processes or open files, say), or a bug",
+    ),
     row("74", "IOERR", "an answer (--help, --dry-run, man) could not be written to the end: the disk is full, say"),
     row(
         "75",
@@ -88,7 +92,7 @@ const MEANINGS: [Meaning; 16] = [
     row(
         "78",
         "CONFIG",
-        "the configuration file, timings, --contain, --http, --vouch-address, a file of --auth-file, --tls-ca, --tls-cert or --tls-key, journald or /proc cannot work, or contenders disagree",
+        "the configuration file, timings, --acl, --contain, --http, --vouch-address, a file of --auth-file, --tls-ca, --tls-cert or --tls-key, journald or /proc cannot work, or contenders disagree",
     ),
     row("124", "", "the command was stopped because it took longer than --timeout"),
     row("126", "", "the command cannot be executed"),
@@ -180,9 +184,7 @@ pub fn sentence(reason: &ExitReason) -> String {
         ExitReason::StopRequested(None) => "we were asked to stop, and no command was running".into(),
         ExitReason::StopRequested(Some(child)) => format!("we were asked to stop; {}", words::ending(child)),
         ExitReason::NotElected => words::reason(Why::WaitOver).into(),
-        ExitReason::NotPrepared => {
-            "this host was elected, but --before-start or --fence-cmd failed, and there was no time left to try again".into()
-        }
+        ExitReason::NotPrepared => words::reason(Why::NotPrepared).into(),
         ExitReason::TimedOut => "the command took longer than --timeout".into(),
         ExitReason::TooLate => "not elected within --start-deadline; this run is skipped".into(),
         ExitReason::Duplicate => "another host's run counts for this one; nothing was run".into(),

@@ -331,7 +331,7 @@ pub mod tests {
         let said = |word, end: &str| (word, format!("the lease is free, and {end}"));
         assert_eq!(why(&[]), said("no-contender", "no host takes part"));
         assert_eq!(why(&[(true, "")]), said("no-contender", "no host is in line"), "its process was killed");
-        let reasons = "no host may be elected (the reasons are below)";
+        let reasons = "no host may be elected";
         assert_eq!(why(&[(true, ""), (false, "unhealthy")]), said("none-eligible", reasons));
         assert_eq!(why(&[(false, "")]), said("none-eligible", reasons), "an earlier build gives no reason");
     }

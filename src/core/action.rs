@@ -195,6 +195,8 @@ pub enum Why {
     ReleaseUnconfirmed,
     /// `--wait` is over.
     WaitOver,
+    /// The same, or `--start-deadline`, after a failed step of a host that was elected.
+    NotPrepared,
     /// No server was reached within `--connect-timeout`.
     Unreachable,
     /// Every server refuses us, for a lasting reason.
@@ -205,7 +207,7 @@ pub enum Why {
 
 impl Why {
     /// Each of them; one that has a length or grounds with an example, or all of its grounds.
-    pub const ALL: [Self; 50] = [
+    pub const ALL: [Self; 51] = [
         Self::TookOver,
         Self::Confirming,
         Self::Elected,
@@ -248,6 +250,7 @@ impl Why {
         Self::Released,
         Self::ReleaseUnconfirmed,
         Self::WaitOver,
+        Self::NotPrepared,
         Self::Unreachable,
         Self::Forbidden(Grounds::Credentials),
         Self::Forbidden(Grounds::Ticket),

@@ -86,6 +86,7 @@ pub const fn reason_code(why: Why) -> &'static str {
         Why::Released => "released",
         Why::ReleaseUnconfirmed => "release-unconfirmed",
         Why::WaitOver => "wait-over",
+        Why::NotPrepared => "not-prepared",
         Why::Unreachable => "unreachable",
         Why::Forbidden(_) => "forbidden",
         Why::Misconfigured => "misconfigured",
@@ -147,6 +148,9 @@ pub const fn reason(why: Why) -> &'static str {
              that was not asked waits for --vouch-limit)"
         }
         Why::WaitOver => "not elected within --wait; zk-leaderctl status tells who leads",
+        Why::NotPrepared => {
+            "this host was elected, but --before-start or --fence-cmd failed, and no time is left to try again; a line above says why"
+        }
         Why::Unreachable => "ZooKeeper was not reached in time (--connect-timeout, or else --wait or --start-deadline)",
         Why::Forbidden(grounds) => self::grounds(grounds),
         Why::Misconfigured => {

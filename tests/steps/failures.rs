@@ -47,7 +47,7 @@ fn a_run_whose_before_start_fails_is_no_success_though_nobody_was_elected_in_tim
         .spawn();
     host.until_logged("--before-start failed: it exited with status 3");
     assert_eq!(host.code(), 75, "{}", host.log());
-    host.until_logged("this host was elected, but --before-start or --fence-cmd failed");
+    host.until_logged("following -> done: this host was elected, but --before-start or --fence-cmd failed");
     assert!(election.diary.starts().is_empty());
 }
 

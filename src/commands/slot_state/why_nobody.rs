@@ -78,9 +78,7 @@ impl fmt::Display for WhyNobody {
             Self::NoneInLine { members: 0, .. } => f.write_str("the lease is free, and no host takes part"),
             // As for a while after its last process was killed.
             Self::NoneInLine { barred: 0, .. } => f.write_str("the lease is free, and no host is in line"),
-            Self::NoneInLine { .. } => {
-                f.write_str("the lease is free, and no host may be elected (the reasons are below)")
-            }
+            Self::NoneInLine { .. } => f.write_str("the lease is free, and no host may be elected"),
             Self::Free => f.write_str("the lease is free"),
             Self::RecordLost => f.write_str("the record was lost, and its unknown holder's lease has run out"),
             Self::LeaseRunsOut { id, whose } => write!(f, "{id} is gone, and {whose} must run out"),

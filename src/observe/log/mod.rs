@@ -195,7 +195,8 @@ pub const fn level(why: Why) -> Level {
         | Why::Unhealthy
         | Why::Disabled
         | Why::Drained
-        | Why::ReleaseUnconfirmed => Level::WARN,
+        | Why::ReleaseUnconfirmed
+        | Why::NotPrepared => Level::WARN,
         Why::TookOver
         | Why::Confirming
         | Why::Elected

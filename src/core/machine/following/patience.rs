@@ -30,7 +30,7 @@ impl Machine {
     /// The reason to give up then.
     pub(in crate::core::machine) fn impatience(&self) -> (ExitReason, Why) {
         if self.ineligibilities.stand_back_until.is_some() {
-            (ExitReason::NotPrepared, Why::WaitOver)
+            (ExitReason::NotPrepared, Why::NotPrepared)
         } else if self.waits_until() <= self.too_late_at {
             (ExitReason::NotElected, Why::WaitOver)
         } else {
