@@ -13,7 +13,11 @@ impl Machine {
     }
 
     /// The end of `--wait`. Whoever prepares the start is elected, and waits no more. The ensemble has a time limit of its own.
+    /// With `--wait 0`, a start that could not be prepared was the only one.
     fn waits_until(&self) -> Timestamp {
+        if self.only_if_free() && self.ineligibilities.stand_back_until.is_some() {
+            return Timestamp::ZERO;
+        }
         let is_elected = matches!(self.phase, Phase::Preparing { .. });
         if is_elected || !self.was_connected() { Timestamp::NEVER } else { self.elect_by }
     }
