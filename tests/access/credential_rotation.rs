@@ -48,6 +48,44 @@ fn is_ended_in_time(election: &Election, host: &mut Running, since: Duration) {
     assert!(!host.has_exited(), "{}", host.log());
 }
 
+/// By a host whose clock is slow, say.
+#[test]
+fn a_certificate_that_is_not_valid_yet_is_taken_when_it_is() {
+    let worn = Worn::new();
+    let election = worn.renewal.site.election();
+    let host = worn.host(&election, "a").spawn();
+    election.diary.until_started(1);
+    let early = worn.renewal.site.authority.issue_in("early", "DNS:client", secs(15));
+    worn.publish(&early);
+    host.until_logged("and cannot be used");
+    assert!(host.log().contains("is not valid yet"), "{}", host.log());
+    host.until_logged("TLS certificates have changed, and were read again");
+    assert_eq!(host.log().matches("and cannot be used").count(), 1, "{}", host.log());
+}
+
+/// Nobody writes to the pipe, so whoever opens it to read waits for ever, as on a file server that is away.
+#[test]
+fn files_that_cannot_be_read_for_now_hold_up_no_leader() {
+    let worn = Worn::new();
+    let election = worn.renewal.site.election();
+    let host = worn.host(&election, "a").spawn();
+    election.diary.until_started(1);
+    let (pipe, certificate) = (worn.renewal.path("pipe"), worn.renewal.path("cert"));
+    nix::unistd::mkfifo(pipe.as_str(), nix::sys::stat::Mode::S_IRUSR).unwrap();
+    fs::remove_file(&certificate).unwrap();
+    fs::hard_link(&pipe, &certificate).unwrap();
+    worn.link.reset();
+    host.until_logged("Contact with ZooKeeper was restored");
+    let seen = election.record_version();
+    wait::until("the lease is renewed", || election.record_version() > seen + 8);
+    assert_eq!(election.diary.starts().len(), 1, "{}", host.log());
+    assert_eq!(host.log().matches("cannot be read in time").count(), 1, "{}", host.log());
+    worn.renew();
+    // The reader of the pipe goes on.
+    drop(fs::OpenOptions::new().write(true).open(&pipe).unwrap());
+    host.until_logged("TLS certificates have changed, and were read again");
+}
+
 /// To look costs processor time.
 #[track_caller]
 pub(super) fn until_expired(issued: &Issued) {

@@ -58,6 +58,11 @@ impl Authority {
         self.sign(name, alternatives, Some(&format!("-{}", signed.as_secs())))
     }
 
+    /// The same, valid only when so much time has passed.
+    pub fn issue_in(&self, name: &str, alternatives: &str, length: Duration) -> Issued {
+        self.sign(name, alternatives, Some(&format!("+{}", length.as_secs())))
+    }
+
     fn sign(&self, name: &str, alternatives: &str, time: Option<&str>) -> Issued {
         let file = |kind: &str| format!("{name}.{kind}");
         let mut request = self.openssl();
