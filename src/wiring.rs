@@ -149,16 +149,23 @@ pub fn upgrade(config: &Config) -> upgrade::Settings {
     }
 }
 
-/// As we were called, if that is a path: it may be a link that an upgrade of the package changes.
+/// As we were called, or found in `PATH`: it may be a link that an upgrade of the package changes.
 fn own_path() -> io::Result<PathBuf> {
     if let Some((_, path)) = rejoined() {
         return Ok(path);
     }
     let executed = std::env::current_exe()?;
-    let called = std::env::args_os().next().filter(|name| name.as_bytes().contains(&b'/'));
-    let called = called.and_then(|name| std::path::absolute(name).ok());
     let is_ours = |path: &PathBuf| std::fs::canonicalize(path).is_ok_and(|path| path == executed);
-    Ok(called.filter(is_ours).unwrap_or(executed))
+    Ok(called_as().into_iter().find(is_ours).unwrap_or(executed))
+}
+
+/// Where the program that we were called by may stand.
+fn called_as() -> Vec<PathBuf> {
+    let Some(name) = std::env::args_os().next() else { return Vec::new() };
+    let has_folder = name.as_bytes().contains(&b'/');
+    let searched = std::env::var_os("PATH").filter(|_| !has_folder).unwrap_or_default();
+    let places = std::env::split_paths(&searched).map(|folder| folder.join(&name));
+    places.filter_map(|place| std::path::absolute(place).ok()).collect()
 }
 
 /// Whether this process id has led before, and lost leadership together with its guard.

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::fs;
 use std::net::SocketAddr;
+use std::os::unix::fs::symlink;
 
 use crate::election;
 use crate::guard::end_command;
@@ -48,6 +50,26 @@ fn a_leader_is_upgraded_again_and_again_and_neither_its_command_nor_zookeeper_no
     leader.kill();
     assert_eq!(election.diary.until_started(2).id, "b");
     election.diary.assert_no_overlap();
+}
+
+/// As a shell starts it: by its name alone. What its folder in PATH has is a link to the version of the day.
+#[test]
+fn a_host_that_was_started_by_name_follows_the_link_in_path() {
+    let (election, package, folder) = (election(), Package::new(), tempfile::tempdir().unwrap());
+    let link_to = |version: &str| {
+        let (program, fresh) = (package.path().with_file_name(version), folder.path().join("fresh"));
+        symlink(&program, &fresh).unwrap();
+        fs::rename(fresh, folder.path().join("zk-leader-run")).unwrap();
+        program
+    };
+    link_to("this-version");
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+    let host = election.steady_host("a").program("zk-leader-run").env("PATH", &path).spawn();
+    election.diary.until_started(1);
+    let program = link_to("other-version");
+    ask(&host);
+    host.until_logged(UPGRADED);
+    assert_eq!(fs::read_link(format!("/proc/{}/exe", host.pid())).unwrap(), program, "{}", host.log());
 }
 
 /// Milliseconds from the last line of a program to the first of the next one, in order.
