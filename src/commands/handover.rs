@@ -10,10 +10,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use self::successor::{disabled, may_take_over};
+use self::successor::disabled;
 use super::orders::following::{self, Step};
 use super::orders::{Patience, Progress};
-use super::slot_state::contenders;
 use super::slot_state::{self, SlotState};
 use super::{Answer, CommandContext, CommandError, DONE, NOT_DONE, NOT_KNOWN, in_millis, millis, status};
 use crate::observe::words;
@@ -79,22 +78,11 @@ async fn handed_over(
     wait: bool,
     within: Duration,
 ) -> Result<Told, CommandError> {
-    let election = context.election().await?;
-    let leader = match leader(&election) {
-        Ok(leader) => leader,
-        Err(no) => return Ok(told_no(None, &no)),
+    let (election, plan) = successor::planned(context, to).await?;
+    let (leader, to) = match plan {
+        Ok(plan) => plan,
+        Err(told) => return Ok(told),
     };
-    let told_now = |status, said: &str| told(Some((&leader.holder.id, leader.token)), status, said);
-    let to = match to.map(|to| contenders::id_of(to, &election)).transpose() {
-        Ok(to) => to,
-        Err(why) => return Ok(told_now(NOT_DONE, &why)),
-    };
-    if to.as_ref() == Some(&leader.holder.id) {
-        return Ok(told_now(DONE, &format!("{} leads already", leader.holder.id)));
-    }
-    if let Err(why) = may_take_over(&election, &leader, to.as_deref()) {
-        return Ok(told_now(NOT_DONE, &why));
-    }
     let order = Handover {
         order: random::uuid().to_string(),
         token: leader.token,

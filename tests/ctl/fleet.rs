@@ -183,7 +183,7 @@ fn a_host_is_drained_rebooted_and_undrained_and_every_election_is_led_all_the_ti
     let list = ctl(&["list", "--path", &fleet.root]).output;
     assert!(list.contains("drained  one by "), "{list}");
     first[0]
-        .until_logged(&format!("Other hosts lead meanwhile; zk-leaderctl undrain one --root {} ends it", fleet.root));
+        .until_logged(&format!("It is not elected meanwhile; zk-leaderctl undrain one --root {} ends it", fleet.root));
 
     // The reboot.
     first.iter().for_each(Running::kill);
@@ -337,7 +337,7 @@ fn what_a_message_tells_to_type_works_as_it_stands() {
     wait::until("the order is shown", || fleet.status(election).contains(r#" UTC: "it's the kernel""#));
     let drain = &fleet.about(election, &["status", "--json"]).json()["drains"][0];
     assert_eq!(drain["until"].as_i64().unwrap() - drain["since"].as_i64().unwrap(), 90 * 60_000, "{drain}");
-    typed(&remedy(&first[0].log(), "Other hosts lead meanwhile; ", " ends it"));
+    typed(&remedy(&first[0].log(), "It is not elected meanwhile; ", " ends it"));
     election.diary.until_started(2);
 
     assert_eq!(fleet.about(election, &["disable", "--reason", "r", "--wait"]).code, 0);
@@ -378,4 +378,19 @@ pub(super) fn typed(command: &str) {
         .output()
         .unwrap();
     assert!(output.status.success(), "{command}: {output:?}");
+}
+
+/// It hears a moment later that it is not drained any more, and lines up.
+#[test]
+fn a_handover_to_a_host_that_was_just_undrained_is_not_refused() {
+    let fleet = Fleet::new(1);
+    let _first = fleet.boot("one");
+    fleet.until_led_by("one");
+    let _second = fleet.boot("two");
+    fleet.until_all_in_line(2);
+    assert_eq!(fleet.ctl(&["drain", "two", "--reason", "kernel"]).code, 0);
+    wait::until("it has heard", || fleet.status(&fleet.elections[0]).contains("no: drained"));
+    assert_eq!(fleet.ctl(&["undrain", "two"]).code, 0);
+    let said = fleet.about(&fleet.elections[0], &["handover", "--to", "two"]);
+    assert!(said.code == 0 && said.output.contains("two leads, token "), "{said:?}");
 }

@@ -1,10 +1,14 @@
 //! Who could take over from the leader, and why the others could not.
 
-use super::Leader;
+use std::time::Duration;
+
+use super::{DONE, Leader, NOT_DONE, Told, leader, told, told_no};
+use crate::commands::orders::Patience;
 use crate::commands::slot_state::contenders::{self, Contender};
+use crate::commands::{CommandContext, CommandError};
 use crate::zookeeper::admin::view::{DrainView, ElectionView};
 use crate::zookeeper::schema::control::remedy;
-use crate::zookeeper::schema::member::DRAINED;
+use crate::zookeeper::schema::member::{DRAINED, Member};
 
 /// Nobody takes over then.
 pub(super) fn disabled(election: &ElectionView) -> Option<String> {
@@ -13,8 +17,49 @@ pub(super) fn disabled(election: &ElectionView) -> Option<String> {
     Some(format!("the election is disabled (by {}: {}); {remedy} comes first", order.by, order.reason))
 }
 
+/// Who was drained hears a moment later that it is not any more, and lines up.
+const HEARS_WITHIN: Duration = Duration::from_secs(2);
+
+/// Who leads, and the id of whom to hand over to; or why there is no handover.
+type Plan = Result<(Leader, Option<String>), Told>;
+
+/// The plan for the election as it is once whoever was drained has heard of the end.
+pub(super) async fn planned(
+    context: &CommandContext<'_>,
+    to: Option<&str>,
+) -> Result<(ElectionView, Plan), CommandError> {
+    let patience = Patience::new(HEARS_WITHIN);
+    loop {
+        let election = context.election().await?;
+        let plan = plan(&election, to);
+        let may_change = plan.is_err() && has_to_hear(&election);
+        if !may_change || !patience.wait().await {
+            return Ok((election, plan));
+        }
+    }
+}
+
+fn plan(election: &ElectionView, to: Option<&str>) -> Plan {
+    let leader = leader(election).map_err(|no| told_no(None, &no))?;
+    let told_now = |status, said: &str| told(Some((&leader.holder.id, leader.token)), status, said);
+    let to = to.map(|to| contenders::id_of(to, election)).transpose().map_err(|why| told_now(NOT_DONE, &why))?;
+    if to.as_ref() == Some(&leader.holder.id) {
+        return Err(told_now(DONE, &format!("{} leads already", leader.holder.id)));
+    }
+    may_take_over(election, &leader, to.as_deref()).map_err(|why| told_now(NOT_DONE, &why))?;
+    Ok((leader, to))
+}
+
+/// Whether somebody says that it is drained whose drain has ended, or has said that it is not and does not stand in line yet.
+fn has_to_hear(election: &ElectionView) -> bool {
+    let is_drained = |host: &str| election.drains.iter().any(|drain| drain.is_in_force && drain.host == host);
+    let is_in_line = |id: &str| election.line.iter().any(|candidate| candidate.id == id);
+    let lines_up = |member: &Member| member.eligible && !is_in_line(&member.id);
+    election.members().any(|member| !is_drained(&member.host) && (member.why_not == [DRAINED] || lines_up(member)))
+}
+
 /// Whether anybody, or the target, could take over; else why not, for each.
-pub(super) fn may_take_over(election: &ElectionView, leader: &Leader, to: Option<&str>) -> Result<(), String> {
+fn may_take_over(election: &ElectionView, leader: &Leader, to: Option<&str>) -> Result<(), String> {
     if let Some(why) = disabled(election) {
         return Err(why);
     }

@@ -81,7 +81,7 @@ fn say(settings: &Settings, notice: Option<&DrainNotice>) {
         let let_end = || format!(" A run at work is let end, as no other host would repeat it; {} stops it.", forced());
         let let_end = if notice.is_obeyed(true) { String::new() } else { let_end() };
         tracing::warn!(
-            "This host ({host}) is drained {said}.{let_end} Other hosts lead meanwhile; {} ends it",
+            "This host ({host}) is drained {said}.{let_end} It is not elected meanwhile; {} ends it",
             remedy::about_host("undrain", host, root)
         );
     } else {
