@@ -90,7 +90,7 @@ fn check_step(step: &str) -> Result<(), ValueError> {
         "" => Err(ValueError::from("has an empty step ('//'); leave the second slash out")),
         "." | ".." => Err(ValueError::from(format!("has a relative step '{step}'; write the path out"))),
         _ if step.chars().any(is_refused) => {
-            Err(ValueError::from("contains a character that ZooKeeper refuses (control or private use); leave it out"))
+            Err(ValueError::from("contains a character that ZooKeeper refuses (control, private use, or an emoji); leave it out"))
         }
         _ => Ok(()),
     }
@@ -110,9 +110,9 @@ fn check_name(name: &str) -> Result<(), ValueError> {
     }
 }
 
-/// As `PathUtils.validatePath`, and U+FFFD, which replaces invalid UTF-8.
+/// As `PathUtils.validatePath`, and U+FFFD, which replaces invalid UTF-8. Whatever is beyond U+FFFF is two surrogates to a server.
 fn is_refused(character: char) -> bool {
-    matches!(character, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..='\u{ffff}')
+    matches!(character, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..)
 }
 
 #[cfg(test)]
@@ -145,6 +145,7 @@ mod tests {
             ("/a/./b", "has a relative step '.'"),
             ("/a/..", "has a relative step '..'"),
             ("/a\0b", "contains a character that ZooKeeper refuses"),
+            ("/a\u{1f600}", "contains a character that ZooKeeper refuses"),
             ("/a\u{7f}", "contains a character that ZooKeeper refuses"),
             ("/zookeeper/quota", "lies in ZooKeeper's own tree"),
         ];
