@@ -312,3 +312,16 @@ fn a_host_in_line_whose_fence_command_lost_its_guard_ends_before_it_is_needed() 
     assert_eq!(election.record()["token"], record["token"]);
     assert_eq!(fenced(&election), Vec::<String>::new());
 }
+
+/// Its unit has `LimitFSIZE=0`, say: not even a file in memory may hold what the fence command reads.
+#[test]
+fn a_fence_command_is_told_whom_it_fences_where_no_file_may_be_written() {
+    let election = election();
+    let (_link, _) = a_leader_that_is_lost(&election);
+    let mut limited = Command::new("prlimit");
+    limited.arg("--fsize=0");
+    let host = election.host("b").option("--fence-cmd", r#"told=$(cat); test "${told#*'"id":"a"'}" != "$told""#);
+    let mut host = host.command(&["true"]).spawn_inside(limited);
+    assert_eq!(host.code(), 0, "{}", host.log());
+    assert!(host.log().contains("Earlier leader was fenced"), "{}", host.log());
+}

@@ -3,10 +3,13 @@
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
+use std::os::fd::OwnedFd;
 
 use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
-use nix::unistd::{Pid, dup2_stdin, dup2_stdout, tcgetpgrp};
+use nix::sys::resource::{Resource, getrlimit};
+use nix::unistd::{Pid, dup2_stdin, dup2_stdout, pipe2, tcgetpgrp, write};
 
 use crate::guard::sys::errno_of;
 
@@ -22,15 +25,29 @@ pub fn read_nothing() -> Result<(), Errno> {
 
 /// In the new process.
 pub fn redirect(stdin: &[u8]) -> Result<(), Errno> {
-    let input = if stdin.is_empty() { File::open("/dev/null") } else { in_memory(stdin) };
+    let input = if stdin.is_empty() { File::open("/dev/null").map(OwnedFd::from) } else { holding(stdin) };
     dup2_stdin(input.map_err(|error| errno_of(&error))?)?;
     dup2_stdout(io::stderr())
 }
 
-/// A file, because a pipe with a small buffer (`pipe(7)`, pipe-user-pages-soft) would block for ever.
+/// A file, because a pipe with a small buffer (`pipe(7)`, pipe-user-pages-soft) would block for ever. A write beyond
+/// `RLIMIT_FSIZE` would kill us.
+fn holding(bytes: &[u8]) -> io::Result<OwnedFd> {
+    let (most, _) = getrlimit(Resource::RLIMIT_FSIZE)?;
+    let fits = u64::try_from(bytes.len()).is_ok_and(|length| length <= most);
+    if fits { in_memory(bytes).map(OwnedFd::from) } else { in_a_pipe(bytes) }
+}
+
 fn in_memory(bytes: &[u8]) -> io::Result<File> {
     let mut file = File::from(memfd_create(c"zk-leader-briefing", MFdFlags::MFD_CLOEXEC)?);
     file.write_all(bytes)?;
     file.rewind()?;
     Ok(file)
+}
+
+/// If it takes all at once.
+fn in_a_pipe(bytes: &[u8]) -> io::Result<OwnedFd> {
+    let (input, output) = pipe2(OFlag::O_CLOEXEC)?;
+    fcntl(&output, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+    if write(&output, bytes)? == bytes.len() { Ok(input) } else { Err(Errno::EFBIG.into()) }
 }
