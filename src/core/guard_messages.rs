@@ -35,6 +35,17 @@ pub enum Takeover {
     Unclean,
 }
 
+impl Takeover {
+    /// For programs: stable, to be matched on.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::Clean => "clean",
+            Self::Unclean => "unclean",
+        }
+    }
+}
+
 /// One of the commands that may run at the same time (`--leaders`): 0, 1, 2, … Each has its own lease record and term;
 /// with one leader there is only slot 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]

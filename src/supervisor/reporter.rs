@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::core::action::{Action, PhaseName, Transition, Why};
 use crate::core::event::Event;
-use crate::core::guard_messages::{Cause, Report, Takeover};
+use crate::core::guard_messages::{Cause, Report};
 use crate::core::machine::{Ineligibilities, Snapshot};
 use crate::core::time::{Now, Timestamp, milliseconds};
 use crate::observe::words;
@@ -135,12 +135,7 @@ impl Reporter {
         if self.term.as_ref().is_some_and(|term| term.token == grant.token) {
             return None;
         }
-        let takeover = match grant.takeover {
-            Takeover::First => "first",
-            Takeover::Clean => "clean",
-            Takeover::Unclean => "unclean",
-        };
-        let (token, term, takeover) = (grant.token, grant.term, takeover.to_owned());
+        let (token, term, takeover) = (grant.token, grant.term, grant.takeover.word().to_owned());
         (self.ending, self.dead_since, self.left) = (None, None, None);
         self.term = Some(Term { token, slot: grant.slot.0, term, since: now, takeover, ..Term::default() });
         self.term.clone()

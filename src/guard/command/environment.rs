@@ -6,7 +6,7 @@ use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::core::guard_messages::{Grant, Takeover};
+use crate::core::guard_messages::Grant;
 
 /// The values that stay the same from term to term.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -62,11 +62,6 @@ fn variable((name, value): (OsString, OsString)) -> Option<CString> {
 
 /// The variables that describe a term.
 pub fn of_term(identity: &Identity, grant: &Grant) -> Vec<CString> {
-    let takeover = match grant.takeover {
-        Takeover::First => "first",
-        Takeover::Clean => "clean",
-        Takeover::Unclean => "unclean",
-    };
     let values = [
         grant.token.to_string(),
         grant.term.to_string(),
@@ -74,7 +69,7 @@ pub fn of_term(identity: &Identity, grant: &Grant) -> Vec<CString> {
         identity.path.clone(),
         grant.candidate.as_str().to_owned(),
         format!("0x{:x}", grant.session),
-        takeover.to_owned(),
+        grant.takeover.word().to_owned(),
         grant.slot.0.to_string(),
     ];
     OURS.iter().zip(values).filter_map(|(name, value)| CString::new(format!("{name}={value}")).ok()).collect()
@@ -109,7 +104,7 @@ fn is_passed_on(name: &OsStr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::guard_messages::{CandidateName, Slot};
+    use crate::core::guard_messages::{CandidateName, Slot, Takeover};
 
     fn passed(names: &[&str]) -> Vec<String> {
         let variables = names.iter().map(|name| (OsString::from(name), OsString::from("x")));

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::core::guard_messages::Takeover;
 use crate::zookeeper::schema::json::{self, SchemaError, VERSION};
 
 /// The name of the znode below the base.
@@ -114,7 +115,7 @@ impl Term {
 
     /// What the beginning of the next term in its slot tells of its end.
     fn end_at(&mut self, next: &mut Self) {
-        let is_clean = next.takeover == "clean";
+        let is_clean = next.takeover == Takeover::Clean.word();
         let Some(ended) = &self.ended else {
             self.until = self.until.or(Some(next.since.max(self.since)));
             self.ended = Some(if is_clean { KILLED.to_owned() } else { next.takeover.clone() });
