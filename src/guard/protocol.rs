@@ -15,37 +15,17 @@ pub const REPORT_SIZE: usize = 1 + 8 + 1 + 4 + 1;
 pub fn encode_order(order: &Order) -> [u8; ORDER_SIZE] {
     let mut record = Writer::<ORDER_SIZE>::new();
     match *order {
-        Order::Start { run, deadlines, grant } => {
-            record.tag(1).run(run).deadlines(deadlines).grant(&grant);
-        }
-        Order::Extend { run, deadlines } => {
-            record.tag(2).run(run).deadlines(deadlines);
-        }
-        Order::Stop { run, by } => {
-            record.tag(3).run(run).instant(by);
-        }
-        Order::Kill { run } => {
-            record.tag(4).run(run);
-        }
-        Order::Signal { run, signal } => {
-            record.tag(5).run(run).put(signal.to_ne_bytes());
-        }
-        Order::Freeze { run } => {
-            record.tag(6).run(run);
-        }
-        Order::Thaw { run } => {
-            record.tag(7).run(run);
-        }
-        Order::Retire { run } => {
-            record.tag(8).run(run);
-        }
-        Order::Pause { run } => {
-            record.tag(9).run(run);
-        }
-        Order::Resume { run } => {
-            record.tag(10).run(run);
-        }
-    }
+        Order::Start { run, deadlines, grant } => record.tag(1).run(run).deadlines(deadlines).grant(&grant),
+        Order::Extend { run, deadlines } => record.tag(2).run(run).deadlines(deadlines),
+        Order::Stop { run, by } => record.tag(3).run(run).instant(by),
+        Order::Kill { run } => record.tag(4).run(run),
+        Order::Signal { run, signal } => record.tag(5).run(run).put(signal.to_ne_bytes()),
+        Order::Freeze { run } => record.tag(6).run(run),
+        Order::Thaw { run } => record.tag(7).run(run),
+        Order::Retire { run } => record.tag(8).run(run),
+        Order::Pause { run } => record.tag(9).run(run),
+        Order::Resume { run } => record.tag(10).run(run),
+    };
     record.bytes
 }
 
@@ -70,25 +50,13 @@ pub fn decode_order(record: &[u8]) -> Option<Order> {
 pub fn encode_report(report: &Report) -> [u8; REPORT_SIZE] {
     let mut record = Writer::<REPORT_SIZE>::new();
     match *report {
-        Report::Started { run, pid } => {
-            record.tag(1).run(run).put(pid.to_ne_bytes());
-        }
-        Report::Stopping { run } => {
-            record.tag(2).run(run);
-        }
-        Report::CommandEnded { run, status } => {
-            record.tag(3).run(run).status(status);
-        }
-        Report::TreeEnded { run, status, cause } => {
-            record.tag(4).run(run).status(status).cause(cause);
-        }
-        Report::Stuck { run, survivors } => {
-            record.tag(5).run(run).put(survivors.to_ne_bytes());
-        }
-        Report::Taken { run } => {
-            record.tag(6).run(run);
-        }
-    }
+        Report::Started { run, pid } => record.tag(1).run(run).put(pid.to_ne_bytes()),
+        Report::Stopping { run } => record.tag(2).run(run),
+        Report::CommandEnded { run, status } => record.tag(3).run(run).status(status),
+        Report::TreeEnded { run, status, cause } => record.tag(4).run(run).status(status).cause(cause),
+        Report::Stuck { run, survivors } => record.tag(5).run(run).put(survivors.to_ne_bytes()),
+        Report::Taken { run } => record.tag(6).run(run),
+    };
     record.bytes
 }
 
@@ -141,7 +109,7 @@ impl<const SIZE: usize> Writer<SIZE> {
         self.instant(deadlines.stop_at).instant(deadlines.kill_at)
     }
 
-    fn grant(&mut self, grant: &Grant) {
+    fn grant(&mut self, grant: &Grant) -> &mut Self {
         let takeover = match grant.takeover {
             Takeover::First => 1,
             Takeover::Clean => 2,
@@ -153,6 +121,7 @@ impl<const SIZE: usize> Writer<SIZE> {
         for &byte in name {
             self.put([byte]);
         }
+        self
     }
 
     fn status(&mut self, status: ChildStatus) -> &mut Self {
@@ -164,13 +133,13 @@ impl<const SIZE: usize> Writer<SIZE> {
         self.put([kind]).put(value.to_ne_bytes())
     }
 
-    fn cause(&mut self, cause: Cause) {
+    fn cause(&mut self, cause: Cause) -> &mut Self {
         self.put([match cause {
             Cause::ItsOwn => 1,
             Cause::Ordered => 2,
             Cause::Deadline => 3,
             Cause::SupervisorGone => 4,
-        }]);
+        }])
     }
 }
 
