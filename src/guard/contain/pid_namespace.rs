@@ -27,10 +27,8 @@ impl PidNamespace {
     /// # Errors
     /// The error of the attempt with a user namespace.
     pub fn probe() -> io::Result<Self> {
-        let flags = CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNS;
-        let as_root = Self { flags, uid: Uid::effective(), gid: Gid::effective() };
-        let as_user = Self { flags: flags | CloneFlags::CLONE_NEWUSER, ..as_root };
-        as_root.attempt().map(|()| as_root).or_else(|_| as_user.attempt().map(|()| as_user))
+        let attempted = |namespace: Self| namespace.attempt().map(|()| namespace);
+        attempted(Self::like(false)).or_else(|_| attempted(Self::like(true)))
     }
 
     /// Without a test: one of the program before this one.
