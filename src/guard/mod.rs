@@ -87,7 +87,7 @@ fn keep_watch(guard: Guard) -> Result<GuardExit, Errno> {
     setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
     set_name(c"zk-leader-guard")?;
     set_child_subreaper(guard.containment.adopts_orphans())?;
-    let children = Children::of_this_thread().map_err(|error| errno_of(&error))?;
+    let children = Children::of_this_thread().map_err(errno_of)?;
     let tree = Tree::new(guard.launch, guard.stop_signal, guard.containment, children);
     PollLoop::new(tree, guard.lease_file, guard.socket, guard.supervisor)?.run()
 }

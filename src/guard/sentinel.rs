@@ -57,7 +57,7 @@ fn watch_over(guard: Guard, tells: OwnedFd) -> Result<(), Errno> {
         guard: pid,
         containment,
         lease_file,
-        children: Children::of_this_thread().map_err(|error| errno_of(&error))?,
+        children: Children::of_this_thread().map_err(errno_of)?,
         deaths: sys::deaths()?,
     };
     step_aside()?;

@@ -280,8 +280,8 @@ pub fn lethal_timer() -> Result<Timer, Errno> {
     Timer::new(ClockId::CLOCK_BOOTTIME, lethal)
 }
 
-pub fn errno_of(error: &std::io::Error) -> Errno {
-    error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
+pub fn errno_of(error: std::io::Error) -> Errno {
+    Errno::try_from(error).unwrap_or(Errno::EIO)
 }
 
 #[cfg(test)]

@@ -108,7 +108,7 @@ impl Tree {
     }
 
     pub fn spawn(&mut self, grant: &Grant) -> Result<(), Errno> {
-        self.containment.make_ready().map_err(|error| errno_of(&error))?;
+        self.containment.make_ready().map_err(errno_of)?;
         let process_environment = self.launch.process_environment(grant);
         let command = match self.containment {
             Containment::PidNamespace(namespace) => {
@@ -140,8 +140,7 @@ impl Tree {
                 Ok(Command { pid, group: pid, link, is_init: false, has_ended: false })
             }
             ForkResult::Child => {
-                let joined =
-                    launch::die_with(guard).and_then(|()| self.containment.join().map_err(|error| errno_of(&error)));
+                let joined = launch::die_with(guard).and_then(|()| self.containment.join().map_err(errno_of));
                 exec.tell(joined.map_or_else(|errno| errno, |()| self.launch.become_command(process_environment)));
                 sys::exit(launch::NOT_EXECUTED)
             }

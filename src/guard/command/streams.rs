@@ -20,13 +20,13 @@ pub fn stdin_is_of_another_job(group: Pid) -> bool {
 
 /// In the new process.
 pub fn read_nothing() -> Result<(), Errno> {
-    dup2_stdin(File::open("/dev/null").map_err(|error| errno_of(&error))?)
+    dup2_stdin(File::open("/dev/null").map_err(errno_of)?)
 }
 
 /// In the new process.
 pub fn redirect(stdin: &[u8]) -> Result<(), Errno> {
     let input = if stdin.is_empty() { File::open("/dev/null").map(OwnedFd::from) } else { holding(stdin) };
-    dup2_stdin(input.map_err(|error| errno_of(&error))?)?;
+    dup2_stdin(input.map_err(errno_of)?)?;
     dup2_stdout(io::stderr())
 }
 
