@@ -36,6 +36,7 @@ use crate::cli::{EarlyExit, Stream};
 use crate::clock;
 use crate::config::ctl::{Asked, OutputFormat, Question, Selector};
 use crate::config::error::{misspelt, quoted};
+use crate::core::time::millis;
 use crate::exit::Status;
 use crate::observe::words;
 use crate::zookeeper::admin::view::{self, Below, ElectionView, SlotView};
@@ -236,10 +237,6 @@ impl<'a> CommandContext<'a> {
 fn path_of(asked: &Asked) -> &str {
     let (Selector::Base(path) | Selector::OnlyOneBelow(path)) = &asked.selector;
     path.as_str()
-}
-
-fn millis(length: Duration) -> u64 {
-    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Cut off, so that what is shown is never too long.

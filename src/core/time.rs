@@ -34,6 +34,11 @@ pub fn milliseconds(length: Duration) -> i64 {
     i64::try_from(length.as_millis()).unwrap_or(i64::MAX)
 }
 
+/// In whole milliseconds, in which lengths are written for programs and in znodes, under names that end in `_ms`.
+pub fn millis(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
+}
+
 impl<C: Copy> Default for Stamp<C> {
     fn default() -> Self {
         Self::ZERO

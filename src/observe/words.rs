@@ -15,6 +15,7 @@ use crate::core::guard_messages::ChildStatus;
 use crate::core::hooks::HookEvent;
 use crate::core::lease::{self, LEASE_LONGEST, TimingError};
 use crate::core::machine::Snapshot;
+pub use crate::core::time::millis;
 
 /// One word for a phase.
 pub const fn phase(phase: PhaseName) -> &'static str {
@@ -235,11 +236,6 @@ pub fn length(length: Duration) -> String {
         }
     }
     text
-}
-
-/// For programs, under a name that ends in `_ms`.
-pub fn millis(length: Duration) -> u64 {
-    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// For programs, to the millisecond.

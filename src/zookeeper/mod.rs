@@ -35,6 +35,7 @@ use crate::core::event::{Candidacy, Denial, Event, Request, SessionNumber};
 use crate::core::guard_messages::{ChildStatus, Slot};
 use crate::core::operator_orders::Orders;
 use crate::core::settings::Recipe;
+use crate::core::time::millis;
 use client::error::RequestError;
 use client::task::Task;
 use election::read::{Answer, Watching};
@@ -181,7 +182,7 @@ impl Election {
     /// Writes this term into the history soon.
     pub fn write_down(&self, term: Term) {
         let settings = &self.shared.settings;
-        let max_pause_ms = settings.max_pause.map(|pause| u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
+        let max_pause_ms = settings.max_pause.map(millis);
         let (id, host) = (settings.id.clone(), settings.host.clone());
         self.publisher.write_down(Term { id, host, max_pause_ms, ..term });
     }

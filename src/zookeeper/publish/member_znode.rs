@@ -17,7 +17,7 @@ use crate::zookeeper::client::requests::ANY_VERSION;
 
 use crate::clock;
 use crate::core::event::Event;
-use crate::core::time::Timestamp;
+use crate::core::time::{Timestamp, millis};
 use crate::zookeeper::client::ensure_path::parent;
 use crate::zookeeper::client::error::{Part, PathAccess, RequestError, Right};
 use crate::zookeeper::election::session::contact::Contact;
@@ -214,7 +214,7 @@ fn member(contact: &Contact, status: &MemberStatus, drained: bool) -> Member {
         drained,
         token: status.token,
         left: status.left,
-        session_ms: u64::try_from(contact.negotiated.as_millis()).unwrap_or(u64::MAX),
+        session_ms: millis(contact.negotiated),
         instance: instance(contact),
         vouch: settings.vouch.map(|vouch| vouch.address.to_string()).unwrap_or_default(),
     }

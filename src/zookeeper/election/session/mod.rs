@@ -26,6 +26,7 @@ use tokio::time::{sleep, timeout};
 use crate::background;
 use crate::clock;
 use crate::core::event::{Event, Grounds, SessionNumber};
+use crate::core::time::millis;
 use crate::core::vouching::LIMIT_LEASES;
 use crate::zookeeper::client::error::{Refusal, no_session};
 use crate::zookeeper::client::task::Task;
@@ -203,7 +204,7 @@ async fn see_through(
     way: &watch::Sender<ConnectionState>,
 ) {
     let (number, negotiated, servers) = (contact.number, contact.negotiated, &shared.settings.servers);
-    let negotiated_ms = u64::try_from(negotiated.as_millis()).unwrap_or(u64::MAX);
+    let negotiated_ms = millis(negotiated);
     let session = format!("{:#x}", contact.client.session_id());
     // The first one is what everybody expects, and one in place of another that was given up in good order.
     let was_reached = shared.was_reached();
