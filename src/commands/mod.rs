@@ -41,6 +41,7 @@ use crate::exit::Status;
 use crate::observe::words;
 use crate::zookeeper::admin::view::{self, Below, ElectionView, SlotView};
 use crate::zookeeper::admin::{AdminClient, AdminError, Destination, Tries};
+use crate::zookeeper::client::ensure_path::parent;
 use crate::zookeeper::schema::control::remedy;
 
 /// The status where the ensemble could not be asked, or there is no such election.
@@ -218,14 +219,18 @@ impl<'a> CommandContext<'a> {
 
     async fn no_election(&self, base: &str) -> CommandError {
         let (place, list) = (self.in_chroot(), remedy::list_beside(base));
-        let (root, name) = base.rsplit_once('/').unwrap_or_default();
-        // What we may not read is named by nobody.
-        let names = if root.is_empty() { None } else { view::elections(&self.client, root).await.ok().flatten() };
-        let names = names.unwrap_or_default().names;
+        let (name, names) = (base.rsplit('/').next().unwrap_or_default(), self.beside(base).await);
         let meant = misspelt(name, names.iter().map(String::as_str));
         let meant = meant.map_or_else(String::new, |meant| format!("did you mean {}? ", quoted(meant)));
         let sentence = format!("there is no election at {base}{place}; {meant}{list} shows those that there are");
         CommandError::not_known(sentence).called(NO_ELECTION)
+    }
+
+    /// The elections beside this base. What we may not read is named by nobody.
+    async fn beside(&self, base: &str) -> Vec<String> {
+        let root = parent(base);
+        let below = if root.is_empty() { None } else { view::elections(&self.client, root).await.ok().flatten() };
+        below.unwrap_or_default().names
     }
 
     fn in_chroot(&self) -> String {

@@ -2,6 +2,7 @@
 
 use super::{Finding, advice, good, wrong};
 use crate::zookeeper::admin::view::{Candidate, ElectionView, Unreadable};
+use crate::zookeeper::client::ensure_path::parent;
 use crate::zookeeper::schema::control::drain::DRAINS;
 use crate::zookeeper::schema::control::remedy;
 use crate::zookeeper::schema::paths::LAYOUT;
@@ -15,7 +16,7 @@ fn unreadable(znode: &Unreadable, election: &ElectionView) -> Finding {
     if *is_newer {
         return wrong("record", format!("{path} cannot be read: {why}; use the newer zk-leaderctl that knows it"));
     }
-    let root = election.base.rsplit_once('/').map_or("", |(root, _)| root);
+    let root = parent(&election.base);
     let remedy = match (path.rsplit('/').next(), drained_host(path, root)) {
         (_, Some(host)) => {
             let undrain = remedy::about_host("undrain", host, root);

@@ -11,6 +11,7 @@ use super::{Finding, advice, wrong};
 use crate::clock;
 use crate::observe::words;
 use crate::zookeeper::admin::view::{ElectionView, SlotView};
+use crate::zookeeper::client::ensure_path::parent;
 use crate::zookeeper::schema::control::moment::moment;
 use crate::zookeeper::schema::control::remedy;
 use crate::zookeeper::schema::member::{DRAINED, Member};
@@ -64,10 +65,9 @@ fn whys<'a>(of: impl Iterator<Item = (&'a str, &'a [String])>) -> String {
 
 /// What lets one of these lead.
 fn remedy_on_one_of<'a>(mut members: impl Iterator<Item = &'a Member>, base: &str) -> String {
-    let root = base.rsplit_once('/').map_or("", |(root, _)| root);
     members.find(|member| member.why_not == [DRAINED]).map_or_else(
         || "see their logs, and mend it on one of them".to_owned(),
-        |member| format!("{} lets that host lead", remedy::about_host("undrain", &member.host, root)),
+        |member| format!("{} lets that host lead", remedy::about_host("undrain", &member.host, parent(base))),
     )
 }
 

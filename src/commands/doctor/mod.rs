@@ -157,9 +157,7 @@ async fn examine(
 /// Those that are there: the end of a sentence.
 async fn others(context: &CommandContext<'_>, base: &str) -> String {
     const MOST: usize = 10;
-    let root = base.rsplit_once('/').map_or("", |(root, _)| root);
-    let below = if root.is_empty() { None } else { view::elections(&context.client, root).await.ok().flatten() };
-    let names: Vec<_> = below.unwrap_or_default().names.iter().take(MOST).map(|name| quoted(name)).collect();
+    let names: Vec<_> = context.beside(base).await.iter().take(MOST).map(|name| quoted(name)).collect();
     if names.is_empty() { String::new() } else { format!(", such as {}", names.join(", ")) }
 }
 

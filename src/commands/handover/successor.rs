@@ -7,6 +7,7 @@ use crate::commands::orders::Patience;
 use crate::commands::slot_state::contenders::{self, Contender};
 use crate::commands::{CommandContext, CommandError};
 use crate::zookeeper::admin::view::{DrainView, ElectionView};
+use crate::zookeeper::client::ensure_path::parent;
 use crate::zookeeper::schema::control::remedy;
 use crate::zookeeper::schema::member::{DRAINED, Member};
 
@@ -104,8 +105,7 @@ fn why_not(contender: &Contender, election: &ElectionView) -> String {
     let drain = election.drains.iter().find(|drain| drain.is_in_force && Some(drain.host.as_str()) == host);
     let said = |why: &String| match drain.filter(|_| why == DRAINED) {
         Some(DrainView { host, drain, written_at, .. }) => {
-            let root = election.base.rsplit_once('/').map_or("", |(root, _)| root);
-            let remedy = remedy::about_host("undrain", host, root);
+            let remedy = remedy::about_host("undrain", host, parent(&election.base));
             format!("{why} {}; {remedy} ends that", drain.said(*written_at))
         }
         None => why.clone(),

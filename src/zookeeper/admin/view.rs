@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use crate::clock;
 use crate::zookeeper::admin::{AdminClient, AdminError, Facts, Znode};
+use crate::zookeeper::client::ensure_path::parent;
 use crate::zookeeper::schema::candidate_name::{self, Names};
 use crate::zookeeper::schema::control::drain::{DRAINS, Drain};
 use crate::zookeeper::schema::control::{CONTROL, Disabled, Orders};
@@ -316,8 +317,7 @@ async fn look(client: &AdminClient, base: &str, children: &[String]) -> Result<E
             ..Orders::default()
         };
     }
-    let root = base.rsplit_once('/').map_or("", |(root, _)| root);
-    seen.drains = drains(client, root, &mut seen.unreadable).await?;
+    seen.drains = drains(client, parent(base), &mut seen.unreadable).await?;
     Ok(seen)
 }
 
