@@ -19,7 +19,7 @@ use crate::config::ctl::OutputFormat;
 use crate::core::time::Timestamp;
 use crate::observe::words::printable;
 use crate::zookeeper::admin::view::ElectionView;
-use crate::zookeeper::admin::{AdminError, Written};
+use crate::zookeeper::admin::{ANY_VERSION, AdminError, Before, Written};
 use crate::zookeeper::schema::control::{CONTROL, Orders};
 use crate::zookeeper::schema::json::SchemaError;
 
@@ -104,9 +104,9 @@ async fn rewrite(
         if !change(&mut orders) && !is_unreadable {
             return Ok(());
         }
-        let version = found.map(|znode| znode.facts.version);
+        let before = found.map_or(Before::Missing, |znode| Before::There(Some(znode.facts.version)));
         let data = orders.written();
-        let write = context.client.write(&slot.term_path, &path, &data, version);
+        let write = context.client.write((&slot.term_path, ANY_VERSION), &path, &data, before);
         let outcome = match may_stand {
             Some(may_stand) => sent(context, may_stand, write).await?,
             None => write.await?,

@@ -10,7 +10,7 @@ use super::token_check::{Found, find};
 use super::{Answer, CommandContext, CommandError};
 use crate::config::ZnodePath;
 use crate::config::ctl::{Question, Value};
-use crate::zookeeper::admin::Written;
+use crate::zookeeper::admin::{Before, Written};
 
 const WRITTEN: u8 = 0;
 const FENCED_OFF: u8 = 1;
@@ -42,7 +42,8 @@ pub(super) async fn answer(
     if !exists && !create {
         return Err(CommandError::not_known(format!("{path} does not exist; add --create to create it")));
     }
-    match context.client.write_fenced((&term_path, version), path, value, exists).await? {
+    let before = if exists { Before::There(None) } else { Before::Missing };
+    match context.client.write((&term_path, version), path, value, before).await? {
         Written::Done => Ok(told(context, token, path, true)),
         Written::Conflict if context.client.has_version(&term_path, version).await? => Err(CommandError::not_known(
             format!("{path} was not written: it, or its parent, does not exist (or was created just now)"),

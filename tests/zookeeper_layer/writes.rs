@@ -6,7 +6,7 @@ use zk_leader_run::clock;
 use zk_leader_run::core::action::{Conditions, Entry};
 use zk_leader_run::core::event::{Candidacy, Denial, Event, Grounds, Place, Request, SessionNumber};
 use zk_leader_run::core::guard_messages::Slot;
-use zk_leader_run::zookeeper::admin::{AdminClient, Destination, Tries, Written};
+use zk_leader_run::zookeeper::admin::{AdminClient, Before, Destination, Tries, Written};
 use zk_leader_run::zookeeper::client::connect::Access;
 
 use crate::chroot::Chroot;
@@ -80,8 +80,8 @@ async fn what_is_fenced_is_written_under_the_term_that_was_read_and_no_other() {
         tries: Tries::Twice,
     };
     let client = AdminClient::open(&destination).await.unwrap();
-    for (data, exists) in [("made", false), ("changed", true)] {
-        let write = |term| client.write_fenced((TERM, term), "/fenced", data.as_bytes(), exists);
+    for (data, before) in [("made", Before::Missing), ("changed", Before::There(None))] {
+        let write = |term| client.write((TERM, term), "/fenced", data.as_bytes(), before);
         assert_eq!(write(conditions.term - 1).await.unwrap(), Written::Conflict);
         assert_eq!(write(conditions.term).await.unwrap(), Written::Done);
         assert_eq!(admin.read("/fenced"), data);

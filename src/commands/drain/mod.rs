@@ -22,7 +22,7 @@ use crate::clock;
 use crate::config::ctl::Question;
 use crate::observe::words;
 use crate::random;
-use crate::zookeeper::admin::{Written, Znode};
+use crate::zookeeper::admin::{ANY_VERSION, Before, Written, Znode};
 use crate::zookeeper::schema::control::drain::{DRAINS, Drain};
 use crate::zookeeper::schema::control::remedy;
 
@@ -159,7 +159,7 @@ async fn write(order: &Drained<'_>) -> Result<(Option<i64>, Option<Present>), Co
     let Drained { context, root, host, drain, .. } = order;
     let (client, directory) = (&context.client, format!("{root}/{DRAINS}"));
     if client.children(&directory).await?.is_none() {
-        client.create_below(root, &directory, b"").await?;
+        client.write((root, ANY_VERSION), &directory, b"", Before::MissingForAll).await?;
     }
     let (path, data) = (format!("{directory}/{host}"), drain.written());
     let undrain = remedy::about_host("undrain", host, root);
@@ -174,7 +174,7 @@ async fn write(order: &Drained<'_>) -> Result<(Option<i64>, Option<Present>), Co
         let write = async {
             match found {
                 Some(znode) => client.overwrite(&path, &data, znode.facts.version).await,
-                None => client.create_below(&directory, &path, &data).await,
+                None => client.write((&directory, ANY_VERSION), &path, &data, Before::MissingForAll).await,
             }
         };
         let written = sent(context, &may_stand, write).await?;

@@ -20,7 +20,7 @@ use crate::zookeeper::client::diagnose;
 use crate::zookeeper::client::ensure_path::parent;
 use crate::zookeeper::client::error::{self, Part, PathAccess, Refusal, RequestError, Right, if_there_at};
 use crate::zookeeper::client::four_letter;
-use crate::zookeeper::client::requests::ANY_VERSION;
+pub use crate::zookeeper::client::requests::ANY_VERSION;
 use crate::zookeeper::client::resolve::UNKNOWN_NAME;
 
 /// The ensemble, and how long to try.
@@ -119,8 +119,12 @@ pub enum Written {
 
 /// The expected state of a znode to write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Before {
+pub enum Before {
+    /// It is created with the ACL of its guard.
     Missing,
+    /// The same where the guard is a root that many share: everyone may read what is created, as they may read the root, and
+    /// only who may change the root may change it.
+    MissingForAll,
     /// It exists with this version, or with any.
     There(Option<i32>),
 }
@@ -281,53 +285,31 @@ impl AdminClient {
         self.commit(multi, &[PathAccess(Part::Other, Right::Read, &path)]).await.map(|written| written == Written::Done)
     }
 
-    /// Writes a znode if `guard` has this version, in one multi. `None` creates it, with the guard's ACL.
-    ///
-    /// # Errors
-    ///
-    /// There is no answer, and it may have been written; or it is forbidden.
-    pub async fn write_fenced(
-        &self,
-        guard: (&str, i32),
-        path: &str,
-        data: &[u8],
-        exists: bool,
-    ) -> Result<Written, AdminError> {
-        self.write_on(guard, path, data, if exists { Before::There(None) } else { Before::Missing }).await
-    }
-
-    /// Writes one znode if `under` exists. With `version` it must have that version; without, it must not exist, and is
-    /// created with the ACL of `under`.
+    /// Writes a znode if `guard` exists with this version (or any: [`ANY_VERSION`]), in one multi.
     ///
     /// # Errors
     ///
     /// There is no answer, and it may have been written; or it is forbidden.
     pub async fn write(
         &self,
-        under: &str,
+        guard: (&str, i32),
         path: &str,
         data: &[u8],
-        version: Option<i32>,
+        before: Before,
     ) -> Result<Written, AdminError> {
-        let before = version.map_or(Before::Missing, |version| Before::There(Some(version)));
-        self.write_on((under, ANY_VERSION), path, data, before).await
-    }
-
-    /// The same below a root that many share: everyone may read what is created, as they may read the root, and only who
-    /// may change the root may change it.
-    ///
-    /// # Errors
-    ///
-    /// There is no answer, and it may have been written; or it is forbidden.
-    pub async fn create_below(&self, root: &str, path: &str, data: &[u8]) -> Result<Written, AdminError> {
-        let (root, path) = (self.full(root), self.full(path));
-        let Some(acl) = self.acl_for_a_child(&root).await? else { return Ok(Written::Conflict) };
+        let (guarding, path) = (self.full(guard.0), self.full(path));
         let mut multi = self.client.multi();
-        multi.check(&root, ANY_VERSION);
-        multi.create(&path, data, &acl.read_by_all().persistent());
-        let steps =
-            [PathAccess(Part::Other, Right::Read, &root), PathAccess(Part::Other, Right::Create, parent(&path))];
-        self.commit(multi, &steps).await
+        multi.check(&guarding, guard.1);
+        let written = if let Before::There(version) = before {
+            multi.set(&path, data, version);
+            PathAccess(Part::Other, Right::Write, &path)
+        } else {
+            let Some(acl) = self.acl_for_a_child(&guarding).await? else { return Ok(Written::Conflict) };
+            let acl = if before == Before::MissingForAll { acl.read_by_all() } else { acl };
+            multi.create(&path, data, &acl.persistent());
+            PathAccess(Part::Other, Right::Create, parent(&path))
+        };
+        self.commit(multi, &[PathAccess(Part::Other, Right::Read, &guarding), written]).await
     }
 
     /// Writes a znode that has this version.
@@ -352,27 +334,6 @@ impl AdminClient {
         let mut multi = self.client.multi();
         multi.delete(&path, None);
         self.commit(multi, &[PathAccess(Part::Other, Right::Delete, parent(&path))]).await
-    }
-
-    async fn write_on(
-        &self,
-        guard: (&str, i32),
-        path: &str,
-        data: &[u8],
-        before: Before,
-    ) -> Result<Written, AdminError> {
-        let (guarding, path) = (self.full(guard.0), self.full(path));
-        let mut multi = self.client.multi();
-        multi.check(&guarding, guard.1);
-        let written = if let Before::There(version) = before {
-            multi.set(&path, data, version);
-            PathAccess(Part::Other, Right::Write, &path)
-        } else {
-            let Some(acl) = self.acl_for_a_child(&guarding).await? else { return Ok(Written::Conflict) };
-            multi.create(&path, data, &acl.persistent());
-            PathAccess(Part::Other, Right::Create, parent(&path))
-        };
-        self.commit(multi, &[PathAccess(Part::Other, Right::Read, &guarding), written]).await
     }
 
     /// The ACL of a znode, for a new child; `None`: the znode does not exist.
