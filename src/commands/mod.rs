@@ -357,7 +357,10 @@ async fn answered(asked: &Asked, standing: &Standing) -> Result<Answer, CommandE
         Question::Handover { to, wait, within } => handover::answer(&context, to.as_deref(), *wait, *within).await,
         Question::Disable { reason, lasts, wait } => disable::answer(&context, reason, *lasts, *wait).await,
         Question::Enable { wait } => enable::answer(&context, *wait).await,
-        Question::Drain { .. } | Question::Undrain { .. } => drain::answer(&context).await,
+        Question::Drain { host, reason, lasts, force, wait } => {
+            drain::drain(&context, host, (reason, *lasts, *force), *wait).await
+        }
+        Question::Undrain { host } => drain::undrain(&context, host).await,
         Question::TokenCheck { token } => token_check::answer(&context, *token).await,
         Question::Put { token, znode, create, .. } => put::answer(&context, *token, znode, &value, *create).await,
         Question::Doctor | Question::Watch | Question::Lease(_) => Err(CommandError::not_known("asked twice")),

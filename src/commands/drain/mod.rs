@@ -19,7 +19,6 @@ use super::orders::replacing::Present;
 use super::orders::{Patience, Progress, TRIES, sent};
 use super::{Answer, CommandContext, CommandError, DONE, NOT_DONE, millis, path_of};
 use crate::clock;
-use crate::config::ctl::Question;
 use crate::observe::words;
 use crate::random;
 use crate::zookeeper::admin::{ANY_VERSION, Before, Written, Znode};
@@ -29,23 +28,16 @@ use crate::zookeeper::schema::control::remedy;
 /// Who has just handed over is in no election for a moment.
 const LINES_UP_WITHIN: Duration = Duration::from_secs(5);
 
-pub(super) async fn answer(context: &CommandContext<'_>) -> Result<Answer, CommandError> {
+pub(super) async fn drain(
+    context: &CommandContext<'_>,
+    host: &str,
+    (reason, lasts, force): (&str, Option<Duration>, bool),
+    wait: Option<Duration>,
+) -> Result<Answer, CommandError> {
+    let (order, by) = (random::uuid().to_string(), context.asked.by.clone());
+    let drain = Drain { v: 1, order, reason: reason.to_owned(), by, for_ms: lasts.map(millis), force };
     let root = path_of(context.asked);
-    match &context.asked.question {
-        Question::Drain { host, reason, lasts, force, wait } => {
-            let drain = Drain {
-                v: 1,
-                order: random::uuid().to_string(),
-                reason: reason.clone(),
-                by: context.asked.by.clone(),
-                for_ms: lasts.map(millis),
-                force: *force,
-            };
-            drained(&Drained { context, root, host, drain: &drain, until: None, replaced: None }, *wait).await
-        }
-        Question::Undrain { host } => undrained(context, root, host).await,
-        _ => Err(CommandError::not_known("not a question about a drain")),
-    }
+    drained(&Drained { context, root, host, drain: &drain, until: None, replaced: None }, wait).await
 }
 
 struct Drained<'a> {
@@ -191,7 +183,8 @@ fn present(znode: &Znode) -> Option<Present> {
     Drain::read(&znode.data).ok().map(|drain| Present::drain(&drain, znode.facts.changed_at))
 }
 
-async fn undrained(context: &CommandContext<'_>, root: &str, host: &str) -> Result<Answer, CommandError> {
+pub(super) async fn undrain(context: &CommandContext<'_>, host: &str) -> Result<Answer, CommandError> {
+    let root = path_of(context.asked);
     let path = format!("{root}/{DRAINS}/{host}");
     let ended = context.client.read(&path).await.ok().flatten().as_ref().and_then(present);
     let said = ended.as_ref().map_or_else(String::new, |ended| format!("; this ends {}", ended.said()));
