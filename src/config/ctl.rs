@@ -1,7 +1,6 @@
 //! The command line of `zk-leaderctl` as validated values. Connects to nothing.
 
-use std::borrow::Cow;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -179,8 +178,7 @@ fn about_the_lease(
         Some((file.into(), Some(token.to_str()?.parse().ok()?)))
     };
     let which = file.map_or_else(own, |file| Some((file.into(), None)));
-    let at_least = text("--at-least", at_least)?;
-    let at_least = at_least.map_or(Ok(Duration::ZERO), |setting| duration::parse(&setting, Zero::Meaningful))?;
+    let at_least = length("--at-least", at_least, Zero::Meaningful)?.unwrap_or_default();
     Ok(Asked {
         servers: String::new(),
         chroot: None,
@@ -204,8 +202,8 @@ fn format(typed: &CtlOptions) -> Result<OutputFormat, ConfigError> {
 
 fn limit(typed: &CtlOptions) -> Result<Duration, ConfigError> {
     // Not from file or environment: there it is how long zk-leader-run tries, and an operator would wait as long for a word.
-    let given = text("--connect-timeout", typed.common.connect_timeout.as_ref())?;
-    given.map_or(Ok(Duration::ZERO), |given| duration::parse(&given, Zero::Senseless("write a duration like 5s")))
+    let (given, zero) = (typed.common.connect_timeout.as_ref(), Zero::Senseless("write a duration like 5s"));
+    length("--connect-timeout", given, zero).map(Option::unwrap_or_default)
 }
 
 /// Servers and election may be set in the configuration file of zk-leader-run.
@@ -289,9 +287,9 @@ fn below(root: Option<Setting>) -> Result<Selector, ConfigError> {
 
 /// The election of the leader whose command runs `put` or `token-check`.
 fn own_election(verb: &Verb, layers: &Layers) -> Option<Result<Selector, ConfigError>> {
-    let own = layers.process_environment.variable("ZK_LEADER_PATH").map(OsString::from);
+    let own = layers.process_environment.variable("ZK_LEADER_PATH");
     let own = own.filter(|_| matches!(verb, Verb::Put { .. } | Verb::TokenCheck { .. }))?;
-    Some(given("ZK_LEADER_PATH", &own).and_then(|path| znode::path(&path)).map(Selector::Base))
+    Some(given("ZK_LEADER_PATH", own).and_then(|path| znode::path(&path)).map(Selector::Base))
 }
 
 fn question(verb: &Verb, layers: &Layers) -> Result<Question, ConfigError> {
@@ -308,14 +306,14 @@ fn question(verb: &Verb, layers: &Layers) -> Result<Question, ConfigError> {
         }
         Verb::Disable { reason, lasts, wait, timeout, .. } => Ok(Question::Disable {
             reason: self::reason(reason.as_ref())?,
-            lasts: text("--for", lasts.as_ref())?.map(|setting| duration::parse(&setting, NO_ZERO)).transpose()?,
+            lasts: length("--for", lasts.as_ref(), NO_ZERO)?,
             wait: wait.then_some(within(timeout.as_ref())?),
         }),
         Verb::Enable { wait, timeout, .. } => Ok(Question::Enable { wait: wait.then_some(within(timeout.as_ref())?) }),
         Verb::Drain { host, reason, lasts, force, wait, timeout, .. } => Ok(Question::Drain {
             host: znode::name(&given("HOST", host)?)?,
             reason: self::reason(reason.as_ref())?,
-            lasts: text("--for", lasts.as_ref())?.map(|setting| duration::parse(&setting, NO_ZERO)).transpose()?,
+            lasts: length("--for", lasts.as_ref(), NO_ZERO)?,
             force: *force,
             wait: wait.then_some(within(timeout.as_ref())?),
         }),
@@ -336,7 +334,7 @@ fn question(verb: &Verb, layers: &Layers) -> Result<Question, ConfigError> {
 const NO_ZERO: Zero = Zero::Senseless("write a duration like 30s");
 
 fn within(timeout: Option<&OsString>) -> Result<Duration, ConfigError> {
-    text("--timeout", timeout)?.map_or(Ok(Duration::ZERO), |setting| duration::parse(&setting, NO_ZERO))
+    length("--timeout", timeout, NO_ZERO).map(Option::unwrap_or_default)
 }
 
 /// Orders that are too long are not read by the hosts that they are for.
@@ -356,8 +354,9 @@ fn reason(reason: Option<&OsString>) -> Result<String, ConfigError> {
 /// `root@host`.
 fn by(layers: &Layers) -> String {
     let variable = |name| layers.process_environment.variable(name).filter(|user| !user.is_empty());
-    let user = variable("SUDO_USER").or(variable("USER")).or(variable("LOGNAME")).map(|user| user.to_string_lossy());
-    format!("{}@{}", user.map_or_else(own_name, Cow::into_owned), layers.process_environment.host)
+    let user = variable("SUDO_USER").or(variable("USER")).or(variable("LOGNAME"));
+    let user = user.map_or_else(own_name, |user| user.to_string_lossy().into_owned());
+    format!("{user}@{}", layers.process_environment.host)
 }
 
 /// From the user database; the number of a user that is not in it.
@@ -368,7 +367,7 @@ fn own_name() -> String {
 fn own_token(layers: &Layers) -> Result<Setting, ConfigError> {
     let missing = || ConfigError::usage("--token", "is missing, and ZK_LEADER_TOKEN is not set; write --token TOKEN");
     let token = layers.process_environment.variable("ZK_LEADER_TOKEN").ok_or_else(missing)?;
-    given("ZK_LEADER_TOKEN", &token.to_owned())
+    given("ZK_LEADER_TOKEN", token)
 }
 
 fn value_of(value: Option<&OsString>) -> Value {
@@ -387,17 +386,19 @@ fn how_many(lines: Option<&OsString>) -> Result<usize, ConfigError> {
 }
 
 fn number(setting: &Setting) -> Result<i64, ConfigError> {
-    match setting.text.parse() {
-        Ok(token) if token > 0 => Ok(token),
-        _ => Err(setting.refused("is not a fencing token; a token is a positive number, as in ZK_LEADER_TOKEN")),
-    }
+    let token = setting.text.parse().ok().filter(|token| *token > 0);
+    token.ok_or_else(|| setting.refused("is not a fencing token; a token is a positive number, as in ZK_LEADER_TOKEN"))
+}
+
+fn length(what: &'static str, value: Option<&OsString>, zero: Zero) -> Result<Option<Duration>, ConfigError> {
+    text(what, value)?.map(|setting| duration::parse(&setting, zero)).transpose()
 }
 
 fn text(what: &'static str, value: Option<&OsString>) -> Result<Option<Setting>, ConfigError> {
     value.map(|value| given(what, value)).transpose()
 }
 
-fn given(what: &'static str, value: &OsString) -> Result<Setting, ConfigError> {
+fn given(what: &'static str, value: &OsStr) -> Result<Setting, ConfigError> {
     let not_text = || {
         let complaint = format!("{} is not UTF-8 text; write it in UTF-8", quoted(&value.to_string_lossy()));
         ConfigError::usage(what, complaint)
