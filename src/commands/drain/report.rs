@@ -28,28 +28,24 @@ pub(super) fn not_waited_for(order: &Drained<'_>, fleet: &Fleet) -> Option<Strin
 }
 
 pub(super) fn waits_for(host: &str, fleet: &Fleet) -> String {
-    let stays = match fleet.stays.as_slice() {
-        [] => String::new(),
-        stays => format!("; it stays leader of {}, which no other host could lead", listed(stays)),
-    };
-    format!("{}{stays}", may_lead(host, fleet))
+    let stays = part(&fleet.stays, |names| format!("; it stays leader of {names}, which no other host could lead"));
+    may_lead(host, fleet) + &stays.unwrap_or_default()
 }
 
 fn may_lead(host: &str, fleet: &Fleet) -> String {
-    let part = |names: &[String], text: &dyn Fn(String) -> String| (!names.is_empty()).then(|| text(listed(names)));
     let is_now = !fleet.led.is_empty();
-    let led = part(&fleet.led, &|names| format!("{host} still leads {names}"));
+    let led = part(&fleet.led, |names| format!("{host} still leads {names}"));
     let who = if is_now { "it" } else { host };
-    let next = part(&fleet.next, &|names| format!("{who} will lead {names} next: no other host can"));
+    let next = part(&fleet.next, |names| format!("{who} will lead {names} next: no other host can"));
     let who = if is_now || next.is_some() { "it".to_owned() } else { format!("{host} is drained; it") };
-    let unknown = part(&fleet.unknown, &|names| {
+    let unknown = part(&fleet.unknown, |names| {
         format!(
             "{who} may lead {names}, whose lease record is missing or cannot be read (zk-leaderctl doctor says why)"
         )
     });
     let who = if unknown.is_some() { "it".to_owned() } else { who };
     let perhaps: Vec<_> = fleet.perhaps.iter().map(|(name, why)| format!("{name} ({why})")).collect();
-    let perhaps = part(&perhaps, &|names| format!("{who} may lead {names}"));
+    let perhaps = part(&perhaps, |names| format!("{who} may lead {names}"));
     [led, next, unknown, perhaps].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
@@ -78,6 +74,11 @@ fn remedy_for_the_only_one(order: &Drained<'_>) -> String {
     format!("start one elsewhere, or {} stops it", order.drain.forced(order.host, order.root))
 }
 
+/// What is said of these, if there are any.
+fn part(names: &[String], said: impl FnOnce(String) -> String) -> Option<String> {
+    (!names.is_empty()).then(|| said(listed(names)))
+}
+
 /// At most ten by name.
 pub(super) fn listed(names: &[String]) -> String {
     const MOST: usize = 10;
@@ -88,12 +89,11 @@ pub(super) fn listed(names: &[String]) -> String {
 /// Why it still leads these, of which it is stopping some.
 fn why_not_yet(fleet: &Fleet, forced: &str) -> String {
     const UNHEARD: &str = "it may be cut off, or run an older version";
-    let part = |names: &[String], text: &dyn Fn(String) -> String| (!names.is_empty()).then(|| text(listed(names)));
     let Fleet { led, stopping, lets_end, runs_out, .. } = fleet;
-    let continues = part(stopping, &|names| format!("it is still stopping its command in {names}, and continues"));
+    let continues = part(stopping, |names| format!("it is still stopping its command in {names}, and continues"));
     let told = stopping.len() + lets_end.len() + runs_out.len();
-    let runs_out = part(runs_out, &|whys| whys);
-    let lets_end = part(lets_end, &|names| {
+    let runs_out = part(runs_out, |whys| whys);
+    let lets_end = part(lets_end, |names| {
         let why = "a job that no other host would repeat";
         format!("it has heard of it and lets the run end in {names} ({why}); {forced} ends it")
     });
