@@ -185,8 +185,8 @@ pub fn sentence(reason: &ExitReason) -> String {
         ExitReason::StopRequested(Some(child)) => format!("we were asked to stop; {}", words::ending(child)),
         ExitReason::NotElected => words::reason(Why::WaitOver).into(),
         ExitReason::NotPrepared => words::reason(Why::NotPrepared).into(),
-        ExitReason::TimedOut => "the command took longer than --timeout".into(),
-        ExitReason::TooLate => "not elected within --start-deadline; this run is skipped".into(),
+        ExitReason::TimedOut => words::reason(Why::TimedOut).into(),
+        ExitReason::TooLate => words::reason(Why::TooLate).into(),
         ExitReason::Duplicate => "another host's run counts for this one; nothing was run".into(),
         ExitReason::LeadershipLost => {
             "leadership was lost, with --on-loss exit or in a job that runs at most once".into()
