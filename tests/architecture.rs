@@ -14,7 +14,8 @@ const PLACES: &[Place] = &[
     // L1: the guard's decisions, and what it says.
     ("guard::protocol", &["core::guard_messages", "core::time"], &[]),
     ("guard::lease_file::layout", &["core::guard_messages", "core::time", "guard::protocol"], &[]),
-    ("guard::policy", &["core::guard_messages", "core::time", "guard::lease_file::layout"], &[]),
+    // G is that of the lease.
+    ("guard::policy", &["core::guard_messages", "core::lease", "core::time", "guard::lease_file::layout"], &[]),
     ("guard::briefing", &["core::guard_messages", "core::time", "guard::protocol"], &[]),
     // L2: the two edges, the clock, and chance.
     ("clock", &["core::time"], &["nix"]),

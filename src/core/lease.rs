@@ -104,7 +104,7 @@ impl Timing {
         let timing = Self {
             lease,
             renewal_interval: (lease / RENEWALS_PER_LEASE).clamp(RENEWAL_SHORTEST, RENEWAL_LONGEST),
-            slack: (lease / SLACK_PER_LEASE).min(SLACK_LONGEST),
+            slack: slack_of(lease),
             reserve,
             connection_timeout: connection_timeout(session_timeout),
             grace: wishes.grace,
@@ -227,6 +227,11 @@ pub fn connection_timeout(session_timeout: Duration) -> Duration {
 pub fn lease_for(session_timeout: Duration, lease: Option<Duration>, is_shared: bool) -> Duration {
     let longest = if is_shared { session_timeout / 2 } else { session_timeout };
     lease.map_or(longest, |lease| lease.min(longest))
+}
+
+/// G under a lease of this length.
+pub fn slack_of(lease: Duration) -> Duration {
+    (lease / SLACK_PER_LEASE).min(SLACK_LONGEST)
 }
 
 /// By how much the clocks of two hosts may differ at the end of a lease.

@@ -22,15 +22,13 @@ mod tests;
 use std::time::Duration;
 
 use crate::core::guard_messages::{Cause, ChildStatus, Deadlines, Grant, Order, Report, RunId};
+use crate::core::lease::slack_of;
 use crate::core::time::Timestamp;
 
 pub use action_list::GuardActions;
 
 /// The guard checks the clock at least this often while a tree lives: its timer runs on BOOTTIME, which is slewed.
 const SLICE: Duration = Duration::from_millis(250);
-/// The limit of G, which is a fortieth of the lease; see [`Life::slack`].
-const SLACK_LONGEST: Duration = Duration::from_millis(100);
-const SLACK_PER_RUNWAY: u32 = 40;
 /// A guard that kills and takes no step for this long is itself killed, so that the supervisor ends the tree.
 const KILLING_STEP_LONGEST: Duration = Duration::from_secs(1);
 /// How long the order to stop may come after the stop signal has ended the command.
@@ -127,7 +125,7 @@ struct Life {
     run: RunId,
     grant: Grant,
     deadlines: Deadlines,
-    /// At most G: it is a fortieth of the longest runway so far, which is shorter than L, so it is safe to add.
+    /// At most G: it is that of the longest runway so far, which is shorter than L, so it is safe to add.
     slack: Duration,
     phase: Phase,
     frozen: bool,
@@ -312,7 +310,7 @@ impl Policy {
             run,
             grant,
             deadlines,
-            slack: slack(now, deadlines),
+            slack: slack_of(now.until(deadlines.kill_at)),
             phase: Phase::Running,
             frozen: false,
             continues: false,
@@ -390,7 +388,7 @@ impl Life {
         if deadlines.kill_at > self.deadlines.kill_at {
             self.deadlines.kill_at = deadlines.kill_at;
             self.deadlines.stop_at = self.deadlines.stop_at.max(deadlines.stop_at);
-            self.slack = self.slack.max(slack(now, deadlines));
+            self.slack = self.slack.max(slack_of(now.until(deadlines.kill_at)));
         }
     }
 
@@ -440,10 +438,6 @@ impl Life {
             }
         }
     }
-}
-
-fn slack(now: Timestamp, deadlines: Deadlines) -> Duration {
-    (now.until(deadlines.kill_at) / SLACK_PER_RUNWAY).min(SLACK_LONGEST)
 }
 
 /// "Timer expired" (`errno(3)`): the status of a command that was not started because its time was over.
