@@ -86,6 +86,11 @@ pub enum StepKind {
     AfterStop,
 }
 
+/// SIGTERM comes this long before SIGKILL to a step, or to another auxiliary command: a second, but at most a tenth of its time.
+pub fn notice_of(allowed: Duration) -> Duration {
+    (allowed / 10).min(Duration::from_secs(1))
+}
+
 /// How long each step around the command may take; `None`: there is none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct StepLimits {

@@ -12,12 +12,8 @@ use super::phase::{After, Phase, Step};
 use crate::core::action::{Action, ExitReason, Why};
 use crate::core::event::StepOutcome;
 use crate::core::guard_messages::Deadlines;
-use crate::core::settings::StepKind;
+use crate::core::settings::{StepKind, notice_of};
 use crate::core::time::{Now, Timestamp};
-
-/// SIGTERM comes this long before SIGKILL, but at most a tenth of the step's time.
-const NOTICE_LONGEST: Duration = Duration::from_secs(1);
-const NOTICE_PER_STEP: u32 = 10;
 
 /// A step whose tree may be alive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,7 +60,7 @@ impl Machine {
     fn run_step(&mut self, now: Now, kind: StepKind, timeout: Duration, why: Why) {
         let (Some(held), Some(lease)) = (self.held_term, self.deadlines()) else { return };
         let allowed = timeout.min(now.lease.until(lease.kill_at));
-        let (limit, notice) = (now.lease.after(timeout), (allowed / NOTICE_PER_STEP).min(NOTICE_LONGEST));
+        let (limit, notice) = (now.lease.after(timeout), notice_of(allowed));
         let nothing_yet = Deadlines { stop_at: now.lease, kill_at: now.lease };
         let step = LiveStep { kind, token: held.grant.token, limit, notice, deadlines: nothing_yet };
         let deadlines = step.under(lease.kill_at);

@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::clock;
 use crate::core::event::Event;
 use crate::core::guard_messages::{Cause, ChildStatus, Deadlines, Grant, Order, Report, RunId};
+use crate::core::settings::notice_of;
 use crate::core::time::Timestamp;
 use crate::guard::briefing::{AuxiliaryCommand, Briefing};
 use crate::guard::command::environment::{self, Identity};
@@ -17,9 +18,6 @@ use crate::observe::metrics::Metrics;
 use crate::observe::words;
 use crate::supervisor::guard_interface::Guard;
 
-/// SIGTERM comes this long before SIGKILL, but at most a tenth of the whole time.
-const NOTICE_LONGEST: Duration = Duration::from_secs(1);
-const NOTICE_PER_TIMEOUT: u32 = 10;
 /// The kernel's timer may fire this part of the time before SIGKILL is due (`guard::policy`).
 const EARLIEST_PER_TIMEOUT: u32 = 10;
 
@@ -140,8 +138,7 @@ impl Runner {
     /// end: not while another run is active, without a guard, or if the briefing is too long.
     pub(super) fn start(&mut self, now: Timestamp, by: Timestamp, briefing: Briefing) -> bool {
         let kill_at = now.after(self.timeout).min(by);
-        let notice = (self.timeout / NOTICE_PER_TIMEOUT).min(NOTICE_LONGEST);
-        self.start_under(Deadlines { stop_at: kill_at.before(notice), kill_at }, briefing)
+        self.start_under(Deadlines { stop_at: kill_at.before(notice_of(self.timeout)), kill_at }, briefing)
     }
 
     /// As [`Runner::start`], with these deadlines.
