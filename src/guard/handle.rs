@@ -270,10 +270,6 @@ pub struct Handle {
 const NOBODY: Pid = Pid::from_raw(0);
 
 impl Handle {
-    pub fn pid(&self) -> i32 {
-        self.processes.guard
-    }
-
     /// The guard and the sentinel.
     pub fn pids(&self) -> [i32; 2] {
         self.processes.ids()
