@@ -104,6 +104,16 @@ impl Simulated {
     }
 }
 
+/// Takes what was asked for out of a reply of its kind.
+macro_rules! fitting {
+    ($reply:pat => $asked:expr) => {
+        |reply| match reply {
+            $reply => Some($asked),
+            _ => None,
+        }
+    };
+}
+
 impl Connection {
     pub fn network(client: Client, task: Task) -> Self {
         Self { link: Wire::Network(client), task, useless: Arc::default(), was_silent: Arc::default() }
@@ -117,10 +127,7 @@ impl Connection {
     pub fn create<'a>(&'a self, path: &'a str, data: &[u8], with: &Create) -> Pending<'a, (Stat, Sequence)> {
         let request = || Request::Create { path: path.to_owned(), data: data.to_vec(), with: with.clone() };
         let created = |(stat, sequence): (_, CreateSequence)| (stat, sequence.to_string());
-        let fitting = |reply| match reply {
-            Reply::Created(stat, sequence) => Some((stat, sequence)),
-            _ => None,
-        };
+        let fitting = fitting!(Reply::Created(stat, sequence) => (stat, sequence));
         self.ask(|client| client.create(path, data, &with.options()).map_ok(created), request, fitting)
     }
 
@@ -131,39 +138,27 @@ impl Connection {
 
     pub fn check_stat<'a>(&'a self, path: &str) -> Pending<'a, Option<Stat>> {
         let request = || Request::Exists { path: path.to_owned(), watch: false };
-        let fitting = |reply| match reply {
-            Reply::Stat(stat, _) => Some(stat),
-            _ => None,
-        };
+        let fitting = fitting!(Reply::Stat(stat, _) => stat);
         self.ask(|client| client.check_stat(path), request, fitting)
     }
 
     pub fn check_and_watch_stat<'a>(&'a self, path: &str) -> Pending<'a, (Option<Stat>, Watcher)> {
         let request = || Request::Exists { path: path.to_owned(), watch: true };
         let found = |(stat, watcher): (_, OneshotWatcher)| (stat, watcher.into());
-        let fitting = |reply| match reply {
-            Reply::Stat(stat, Some(watcher)) => Some((stat, watcher)),
-            _ => None,
-        };
+        let fitting = fitting!(Reply::Stat(stat, Some(watcher)) => (stat, watcher));
         self.ask(|client| client.check_and_watch_stat(path).map_ok(found), request, fitting)
     }
 
     pub fn get_data<'a>(&'a self, path: &str) -> Pending<'a, (Vec<u8>, Stat)> {
         let request = || Request::Get { path: path.to_owned(), watch: false };
-        let fitting = |reply| match reply {
-            Reply::Data(data, stat, _) => Some((data, stat)),
-            _ => None,
-        };
+        let fitting = fitting!(Reply::Data(data, stat, _) => (data, stat));
         self.ask(|client| client.get_data(path), request, fitting)
     }
 
     pub fn get_and_watch_data<'a>(&'a self, path: &str) -> Pending<'a, (Vec<u8>, Stat, Watcher)> {
         let request = || Request::Get { path: path.to_owned(), watch: true };
         let found = |(data, stat, watcher): (_, _, OneshotWatcher)| (data, stat, watcher.into());
-        let fitting = |reply| match reply {
-            Reply::Data(data, stat, Some(watcher)) => Some((data, stat, watcher)),
-            _ => None,
-        };
+        let fitting = fitting!(Reply::Data(data, stat, Some(watcher)) => (data, stat, watcher));
         self.ask(|client| client.get_and_watch_data(path).map_ok(found), request, fitting)
     }
 
@@ -174,30 +169,21 @@ impl Connection {
 
     pub fn get_children<'a>(&'a self, path: &str) -> Pending<'a, (Vec<String>, Stat)> {
         let request = || Request::Children { path: path.to_owned(), watch: false };
-        let fitting = |reply| match reply {
-            Reply::Children(children, stat, _) => Some((children, stat)),
-            _ => None,
-        };
+        let fitting = fitting!(Reply::Children(children, stat, _) => (children, stat));
         self.ask(|client| client.get_children(path), request, fitting)
     }
 
     pub fn get_and_watch_children<'a>(&'a self, path: &str) -> Pending<'a, (Vec<String>, Stat, Watcher)> {
         let request = || Request::Children { path: path.to_owned(), watch: true };
         let found = |(children, stat, watcher): (_, _, OneshotWatcher)| (children, stat, watcher.into());
-        let fitting = |reply| match reply {
-            Reply::Children(children, stat, Some(watcher)) => Some((children, stat, watcher)),
-            _ => None,
-        };
+        let fitting = fitting!(Reply::Children(children, stat, Some(watcher)) => (children, stat, watcher));
         self.ask(|client| client.get_and_watch_children(path).map_ok(found), request, fitting)
     }
 
     pub fn get_acl<'a>(&'a self, path: &str) -> Pending<'a, Vec<Entry>> {
         let request = || Request::GetAcl { path: path.to_owned() };
         let entries = |(acl, _)| Entry::all_of(acl);
-        let fitting = |reply| match reply {
-            Reply::Acl(entries) => Some(entries),
-            _ => None,
-        };
+        let fitting = fitting!(Reply::Acl(entries) => entries);
         self.ask(|client| client.get_acl(path).map_ok(entries), request, fitting)
     }
 
