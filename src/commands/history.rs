@@ -10,7 +10,7 @@ use super::watch::View;
 use super::{Answer, CommandContext, CommandError};
 use crate::config::ctl::OutputFormat;
 use crate::zookeeper::admin::view::{self, ElectionView};
-use crate::zookeeper::schema::history::{self, History, Term};
+use crate::zookeeper::schema::history::{self, History, Term, UNCLEAN};
 use crate::zookeeper::schema::run_marker::Run;
 
 /// The width of the line of time.
@@ -182,7 +182,7 @@ fn table(seen: &Terms, output: &Output) -> String {
 fn row((term, run): (&Term, Option<&Run>), first: i64, columns: &Columns, output: &Output) -> Vec<Cell> {
     let (until, is_known) = latest_end(term, output.now);
     let (ended, tone) = match term.ended.as_deref() {
-        Some(ended @ ("unclean" | LEASE_OVERDUE | NOT_KNOWN)) => (ended, Tone::Bad),
+        Some(ended @ (UNCLEAN | LEASE_OVERDUE | NOT_KNOWN)) => (ended, Tone::Bad),
         Some(ended) => (ended, Tone::Plain),
         None => ("-", Tone::Good),
     };
@@ -215,7 +215,7 @@ fn row((term, run): (&Term, Option<&Run>), first: i64, columns: &Columns, output
 fn latest_end(term: &Term, now: i64) -> (i64, bool) {
     let until = term.until.unwrap_or(now).max(term.since);
     match term.ended.as_deref() {
-        Some("unclean" | LEASE_OVERDUE) => {
+        Some(UNCLEAN | LEASE_OVERDUE) => {
             (history::later(until, term.max_pause_ms.unwrap_or_default()).min(now).max(until), false)
         }
         Some(ended) => (until, ended != NOT_KNOWN && !history::is_told_by_the_next(ended)),

@@ -12,7 +12,7 @@ use crate::zookeeper::schema::json::{self, SchemaError, VERSION};
 pub const HISTORY: &str = "history";
 
 /// How a term began, or ended, where the successor found the lease held.
-const UNCLEAN: &str = "unclean";
+pub const UNCLEAN: &str = Takeover::Unclean.word();
 
 /// How a term ended if its own host wrote no end and the successor found the lease free: its guard released it.
 const KILLED: &str = "killed, released";
