@@ -1,7 +1,5 @@
 //! What the next program of this process must know of our candidate and our run.
 
-use std::sync::PoisonError;
-
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -74,7 +72,7 @@ impl Shared {
         let uuid = uuid.parse()?;
         *self.lock() = Some(Candidate { candidacy, session, uuid, tried: true, znode, former });
         self.recall(earlier, joined_ms);
-        *self.run.lock().unwrap_or_else(PoisonError::into_inner) = run;
+        *self.lock_run() = run;
         self.pending_fences.take_up(carried);
         self.orders.send_replace(orders);
         self.neighbourhood.send_replace(neighbourhood);
