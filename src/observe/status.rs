@@ -34,8 +34,8 @@ pub struct Status {
     pub since: Timestamp,
     /// Why it began; `None` in the first one.
     pub why: Option<Why>,
-    /// Our session answers, as far as is known.
-    pub in_contact: bool,
+    /// When contact was lost, or the process began without it; `None`: our session answers, as far as is known.
+    pub silent_since: Option<Timestamp>,
     /// The command, as our guard's child, while it runs.
     pub command: Option<i32>,
     pub guard_gone: bool,
@@ -62,7 +62,7 @@ impl Status {
             turned: now,
             since: now.lease,
             why: None,
-            in_contact: false,
+            silent_since: Some(now.lease),
             command: None,
             guard_gone: false,
             reached: Role::Neither,
@@ -84,14 +84,14 @@ impl Status {
     }
 
     /// Takes note of an event that is current.
-    pub fn on_event(&mut self, event: &Event) {
+    pub fn on_event(&mut self, now: Now, event: &Event) {
         self.guard_gone |= *event == Event::GuardGone;
         match *event {
-            Event::Connected { .. } | Event::ContactRestored { .. } => self.in_contact = true,
+            Event::Connected { .. } | Event::ContactRestored { .. } => self.silent_since = None,
             Event::ContactLost { .. }
             | Event::SessionOver { .. }
             | Event::Unreachable { .. }
-            | Event::Rejected { .. } => self.in_contact = false,
+            | Event::Rejected { .. } => self.lose_contact(now),
             Event::Guard(Report::Started { run, pid }) if self.snapshot.run == Some(run) => self.command = Some(pid),
             Event::Guard(Report::CommandEnded { .. } | Report::TreeEnded { .. }) | Event::GuardGone => {
                 self.command = None;
@@ -100,10 +100,19 @@ impl Status {
         }
     }
 
+    fn lose_contact(&mut self, now: Now) {
+        self.silent_since.get_or_insert(now.lease);
+    }
+
+    /// Our session answers, as far as is known.
+    pub const fn in_contact(&self) -> bool {
+        self.silent_since.is_none()
+    }
+
     /// Takes note of an action of the machine.
     pub fn on_action(&mut self, now: Now, action: &Action) {
         match *action {
-            Action::Connect { .. } => self.in_contact = false,
+            Action::Connect { .. } => self.lose_contact(now),
             Action::Announce(Transition { why, .. }) => (self.since, self.why) = (now.lease, Some(why)),
             _ => {}
         }
@@ -137,16 +146,16 @@ impl Status {
         let contends = !matches!(self.snapshot.phase, PhaseName::Paused | PhaseName::Done);
         let had_lease = self.snapshot.held_term.is_some_and(|held| held.deadlines.is_some());
         let lapsed = had_lease && self.lease_left(now).is_zero();
-        self.in_contact && self.place().is_some() && contends && !lapsed
+        self.in_contact() && self.place().is_some() && contends && !lapsed
     }
 
     /// Phase, contact and place or token, and why this host may not lead, for people: it changes only when something has happened.
     pub fn sentence(&self) -> String {
         let phase = words::phase(self.snapshot.phase);
         let stands = match (self.snapshot.held_term, self.place()) {
-            (Some(held), _) if self.in_contact => format!("{phase}, token {}", held.grant.token),
+            (Some(held), _) if self.in_contact() => format!("{phase}, token {}", held.grant.token),
             (Some(held), _) => format!("{phase}, token {}, no contact with ZooKeeper", held.grant.token),
-            _ if !self.in_contact => format!("{phase}, no contact with ZooKeeper"),
+            _ if !self.in_contact() => format!("{phase}, no contact with ZooKeeper"),
             (None, None) => format!("{phase}, not in line"),
             (None, Some(Place::First)) => format!("{phase}, first in line"),
             (None, Some(Place::Next)) => format!("{phase}, next in line"),
@@ -246,7 +255,7 @@ pub mod tests {
             unasked_until: None,
             vouching: None,
         };
-        Status { in_contact: true, command: Some(4711), ..Status::new(now, snapshot) }
+        Status { silent_since: None, command: Some(4711), ..Status::new(now, snapshot) }
     }
 
     const NOW: Duration = Duration::from_secs(100);
@@ -296,7 +305,7 @@ pub mod tests {
         frozen.snapshot.frozen = true;
         assert_eq!(frozen.role(later(0)), Role::Neither);
         let mut ended = example();
-        ended.on_event(&Event::GuardGone);
+        ended.on_event(later(0), &Event::GuardGone);
         assert_eq!(ended.role(later(0)), Role::Neither);
     }
 
@@ -307,10 +316,13 @@ pub mod tests {
         assert_eq!(status.role(later(0)), Role::Standby);
         assert!(!status.is_current(&Event::ContactLost { session: SessionNumber(1) }), "that was another session");
         assert!(status.is_current(&Event::ContactLost { session: SessionNumber(2) }));
-        status.on_event(&Event::ContactLost { session: SessionNumber(2) });
+        status.on_event(later(0), &Event::ContactLost { session: SessionNumber(2) });
         assert_eq!(status.role(later(0)), Role::Neither);
-        status.on_event(&Event::ContactRestored { session: SessionNumber(2) });
-        assert!(status.is_ready(later(0)));
+        status.on_event(later(9), &Event::Unreachable { session: SessionNumber(2) });
+        status.on_action(later(9), &Action::Connect { session: SessionNumber(2) });
+        assert_eq!(status.silent_since, Some(later(0).lease), "since it was lost, whatever was tried in vain");
+        status.on_event(later(20), &Event::ContactRestored { session: SessionNumber(2) });
+        assert!(status.in_contact() && status.is_ready(later(0)));
         status.snapshot.view = None;
         assert!(!status.is_ready(later(0)), "connected, and not in line yet");
     }
@@ -323,7 +335,7 @@ pub mod tests {
         assert_eq!(status.sentence(), "following, not in line");
         status.snapshot.barred = Some(Why::Drained);
         assert_eq!(status.sentence(), "following, not in line; an operator drains this host");
-        status.in_contact = false;
+        status.silent_since = Some(later(0).lease);
         assert_eq!(status.sentence(), "following, no contact with ZooKeeper; an operator drains this host");
     }
 }

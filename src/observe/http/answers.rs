@@ -88,7 +88,7 @@ pub fn leader(status: &Status, now: Now) -> Answer {
 /// Before its first run, or between two.
 fn is_about_to_start(status: &Status) -> bool {
     let is_elected = matches!(status.snapshot.phase, PhaseName::Preparing | PhaseName::Leading);
-    is_elected && status.in_contact && status.command.is_none()
+    is_elected && status.in_contact() && status.command.is_none()
 }
 
 pub fn standby(status: &Status, now: Now) -> Answer {
@@ -139,7 +139,7 @@ pub fn status(
         "barred": snapshot.barred.map(words::reason_code),
         "drained": drain.map(|notice| drained(notice, snapshot.run.is_some())),
         "seconds_in_phase": seconds(status.since.until(now.lease)),
-        "connected": status.in_contact,
+        "connected": status.in_contact(),
         "ready": status.is_ready(now),
         "others_before": status.others_before(),
         "session": session,

@@ -81,7 +81,7 @@ impl Gauges {
         self.leader.set(i64::from(role == Role::Leader));
         self.standby.set(i64::from(role == Role::Standby));
         self.ready.set(i64::from(status.is_ready(now)));
-        self.connected.set(i64::from(status.in_contact));
+        self.connected.set(i64::from(status.in_contact()));
         self.disabled.set(i64::from(status.snapshot.disabled));
         self.command.set(i64::from(status.command.is_some()));
         self.token.set(held.map_or(0, |held| held.grant.token));

@@ -29,14 +29,14 @@ impl Standby {
         let promised_until = snapshot.vouching?.promised_until;
         // First behind a record that is held: the candidate of its holder is gone.
         let is_gone = view.is_some_and(|view| view.place == Place::First);
-        let is_unheard = snapshot.held_term.is_none() && (!status.in_contact || is_gone);
+        let is_unheard = snapshot.held_term.is_none() && (!status.in_contact() || is_gone);
         self.unheard_since = is_unheard.then(|| self.unheard_since.unwrap_or(now));
         let is_recent = |since: Sighting| promised_until >= since.after(lease + lease / 2);
         let has_promised = self.unheard_since.is_some_and(|since| self.is_told || is_recent(since));
         let is_lived_by = has_promised && now < promised_until;
         let was_told = std::mem::replace(&mut self.is_told, is_lived_by);
         match (was_told, is_lived_by) {
-            (false, true) => Some(Line::HoldsBack { leader, is_away: !status.in_contact }),
+            (false, true) => Some(Line::HoldsBack { leader, is_away: !status.in_contact() }),
             (true, false) => Some(Line::HeldBack { leader }),
             _ => None,
         }
@@ -65,7 +65,7 @@ mod tests {
         if let Some(view) = &mut status.snapshot.view {
             view.place = place;
         }
-        status.in_contact = in_contact;
+        status.silent_since = (!in_contact).then_some(now.lease);
         status
     }
 
@@ -98,7 +98,7 @@ mod tests {
     fn who_leads_promises_nothing_that_counts() {
         let mut told = Standby::default();
         let now = at(seconds(100));
-        let mut leads = Status { in_contact: false, ..leading(now, now.lease) };
+        let mut leads = Status { silent_since: Some(now.lease), ..leading(now, now.lease) };
         leads.snapshot.vouching = standby(100, 200, false, Place::First).snapshot.vouching;
         assert_eq!(told.news(&leads), None);
         leads.turned = at(seconds(150));

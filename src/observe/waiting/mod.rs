@@ -48,7 +48,7 @@ pub fn waits(phase: PhaseName) -> bool {
 
 /// Runs for as long as the feed does.
 pub async fn report_waits(manner: Manner, feed: Feed, surveyor: LeaderQuery) {
-    let mut reporter = WaitReporter { feed, surveyor, survey: None, is_told: false, silent_since: None };
+    let mut reporter = WaitReporter { feed, surveyor, survey: None, is_told: false };
     while reporter.until_waiting().await {
         match manner {
             Manner::OnTerminal => reporter.draw().await,
@@ -63,8 +63,6 @@ struct WaitReporter {
     survey: Option<LeaderReport>,
     /// That we were not asked to vouch.
     is_told: bool,
-    /// Since when no server answers, as far as is known; a wait may have begun long before.
-    silent_since: Option<Timestamp>,
 }
 
 impl WaitReporter {
@@ -113,13 +111,13 @@ impl WaitReporter {
         let is_told = self.is_told;
         let over = async {
             while self.feed.turned().await {
-                let Status { snapshot, in_contact, .. } = self.feed.status();
-                note_contact(&mut self.silent_since, in_contact);
+                let status = self.feed.status();
+                let snapshot = status.snapshot;
                 if !waits(snapshot.phase) {
                     return false;
                 }
                 // It has just left the line, with its session.
-                if !is_told && in_contact && snapshot.unasked_until.is_some() {
+                if !is_told && status.in_contact() && snapshot.unasked_until.is_some() {
                     return true;
                 }
             }
@@ -129,25 +127,16 @@ impl WaitReporter {
     }
 
     fn known(&mut self) -> Known {
-        let Status { snapshot, in_contact, .. } = self.feed.status();
+        let Status { snapshot, silent_since, .. } = self.feed.status();
         self.is_told = snapshot.unasked_until.is_some();
-        note_contact(&mut self.silent_since, in_contact);
-        let silent = self.silent_since.map(waited).unwrap_or_default();
-        let survey = self.survey.clone().filter(|_| in_contact);
+        let silent = silent_since.map(waited).unwrap_or_default();
+        let survey = self.survey.clone().filter(|_| silent_since.is_none());
         let of_election = (self.surveyor.servers(), silent, self.surveyor.base());
         Known::new(clock::now().observer, &snapshot, survey, of_election)
     }
 
     fn phase(&self) -> PhaseName {
         self.feed.status().snapshot.phase
-    }
-}
-
-fn note_contact(silent_since: &mut Option<Timestamp>, in_contact: bool) {
-    if in_contact {
-        *silent_since = None;
-    } else {
-        silent_since.get_or_insert_with(|| clock::now().lease);
     }
 }
 

@@ -9,7 +9,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// Further ones wait for the next line that is due.
 const MOST_REASONS: usize = 16;
 
-/// One outage, from the first attempt that failed. The default: none.
+/// One outage. The default: none.
 #[derive(Debug, Default)]
 pub(crate) struct Outage {
     since: Option<Timestamp>,
@@ -28,7 +28,13 @@ enum Due {
 }
 
 impl Outage {
-    /// An attempt failed. `is_final`: the servers refuse us, and another attempt would not help.
+    /// Contact was lost, or a first attempt failed. Nothing is reported before this.
+    pub fn begin(&mut self, now: Timestamp) {
+        self.since.get_or_insert(now);
+    }
+
+    /// Why an attempt has failed; the answer may come when the outage is over. `is_final`: the servers refuse us, and another
+    /// attempt would not help.
     pub fn report(&mut self, now: Timestamp, reason: String, is_final: bool) {
         match self.due(now, reason) {
             Some(Due::Reason) if is_final => {
@@ -45,12 +51,12 @@ impl Outage {
                 let length = humantime::format_duration(length);
                 tracing::warn!(why = "unreachable", "Without ZooKeeper for {length}: {}; retrying", self.reason);
             }
-            None => tracing::debug!(reason = self.reason, "Ensemble was not reached again"),
+            None => tracing::debug!(reason = self.reason, "Nothing new about why the ensemble was not reached"),
         }
     }
 
     fn due(&mut self, now: Timestamp, reason: String) -> Option<Due> {
-        let since = *self.since.get_or_insert(now);
+        let since = self.since?;
         let is_new = !self.told.contains(&reason) && self.told.len() < MOST_REASONS;
         self.reason = reason;
         if is_new {
@@ -76,6 +82,7 @@ mod tests {
     #[test]
     fn an_outage_is_told_at_once_after_ten_seconds_and_every_minute() {
         let mut outage = Outage::default();
+        outage.begin(Timestamp::ZERO.after(Duration::from_secs(100)));
         let told = |outage: &mut Outage, seconds: u64, reason: &str| {
             outage.due(Timestamp::ZERO.after(Duration::from_secs(100 + seconds)), reason.to_owned())
         };
@@ -94,10 +101,16 @@ mod tests {
     #[test]
     fn an_outage_is_as_long_as_it_is_though_its_reason_has_changed() {
         let mut outage = Outage::default();
-        let mut told = |seconds: u64, reason: &str| {
-            outage.due(Timestamp::ZERO.after(Duration::from_millis(seconds * 1_000 + 7)), reason.to_owned())
-        };
-        assert_eq!([told(0, "refused"), told(24, "no quorum")], [Some(Due::Reason); 2]);
-        assert_eq!(told(29, "no quorum"), Some(Due::Still(Duration::from_secs(29))));
+        let at = |millis: u64| Timestamp::ZERO.after(Duration::from_millis(millis));
+        outage.begin(at(7));
+        outage.begin(at(2_500));
+        let mut told = |millis, reason: &str| outage.due(at(millis), reason.to_owned());
+        assert_eq!([told(2_500, "refused"), told(24_000, "no quorum")], [Some(Due::Reason); 2]);
+        assert_eq!(told(29_007, "no quorum"), Some(Due::Still(Duration::from_secs(29))), "since contact was lost");
+    }
+
+    #[test]
+    fn a_reason_that_is_found_when_contact_is_back_is_not_told() {
+        assert_eq!(Outage::default().due(Timestamp::ZERO, "refused".to_owned()), None);
     }
 }

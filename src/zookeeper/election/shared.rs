@@ -411,8 +411,8 @@ impl Shared {
         self.lock_refused_aside().remove(what);
     }
 
-    /// Asks the servers why no session could be opened, and logs it: at once, after 10 s, then every minute, and when
-    /// the reason changes.
+    /// Asks the servers why no session could be opened, and logs it, unless there is one by now: at once, after 10 s, then every
+    /// minute, and when the reason changes.
     pub async fn diagnose(&self, error: String) -> Option<Diagnosis> {
         let diagnosis = diagnose::of(&self.settings.servers, &self.settings.access).await;
         let text = match &diagnosis {
@@ -436,6 +436,11 @@ impl Shared {
     /// Whether there was ever a session.
     pub fn was_reached(&self) -> bool {
         self.was_reached.load(Ordering::Relaxed)
+    }
+
+    /// Contact was lost, or a server was not reached.
+    pub fn begin_outage(&self) {
+        self.lock_outage().begin(clock::now().lease);
     }
 
     /// The next failure is logged again.

@@ -312,12 +312,14 @@ async fn stay_after<T>(work: impl Future<Output = T>) -> Infallible {
 fn lose(shared: &Shared, session: SessionNumber) {
     shared.settings.access.refresh();
     tracing::info!("Contact with ZooKeeper was lost");
+    shared.begin_outage();
     shared.tell(Event::ContactLost { session });
 }
 
 /// A refusal of our credentials by every server that answers is fatal. Any other is fatal only before the first session; later it may pass,
 /// and the diagnosis must not delay the next attempt.
 async fn failed(shared: &Arc<Shared>, session: SessionNumber, error: &Error) {
+    shared.begin_outage();
     if matches!(error, Error::AuthFailed | Error::NoAuth) {
         tracing::error!(servers = shared.settings.servers, why = "refused", "No session: {}", Refusal::Credentials);
         return shared.tell(Event::Rejected { session, grounds: Grounds::Credentials });
@@ -366,6 +368,8 @@ async fn follow(shared: &Shared, session: SessionNumber, mut states: States) -> 
 /// the command, and then every [`ASKED_EVERY`].
 async fn wonder(lost: &Contact) -> Infallible {
     sleep(lost.negotiated / 4).await;
+    // That of an upgrade was not lost before.
+    lost.shared.begin_outage();
     loop {
         ask_why(&lost.shared, no_session(&Error::NoHosts));
         sleep(ASKED_EVERY).await;
