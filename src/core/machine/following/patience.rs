@@ -33,7 +33,7 @@ impl Machine {
 
     /// The reason to give up then.
     pub(in crate::core::machine) fn impatience(&self) -> (ExitReason, Why) {
-        if self.ineligibilities.stand_back_until.is_some() {
+        if self.ineligibilities.is_unprepared {
             (ExitReason::NotPrepared, Why::NotPrepared)
         } else if self.waits_until() <= self.too_late_at {
             (ExitReason::NotElected, Why::WaitOver)
