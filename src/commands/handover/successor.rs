@@ -55,7 +55,8 @@ fn plan(election: &ElectionView, to: Option<&str>) -> Plan {
 fn has_to_hear(election: &ElectionView) -> bool {
     let is_drained = |host: &str| election.drains.iter().any(|drain| drain.is_in_force && drain.host == host);
     let is_in_line = |id: &str| election.line.iter().any(|candidate| candidate.id == id);
-    let lines_up = |member: &Member| member.eligible && !is_in_line(&member.id);
+    let has_line = !contenders::has_no_line(election);
+    let lines_up = |member: &Member| has_line && member.eligible && !is_in_line(&member.id);
     election.members().any(|member| !is_drained(&member.host) && (member.why_not == [DRAINED] || lines_up(member)))
 }
 
