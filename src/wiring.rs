@@ -83,12 +83,13 @@ pub fn auxiliary_commands(config: &Config) -> auxiliary::Settings {
     auxiliary::Settings { identity: identity(config), hook, health, eligible, fence, before_start, after_stop }
 }
 
-/// Under at-least-one, a process tree does not prove that the wait was over, so the releaser must not free the record.
+/// Under at-least-one, a process tree does not prove that the wait was over, so the releaser must not free the record. And it would
+/// read what came through a pipe for ever, or in vain.
 fn releaser(config: &Config) -> Option<Vec<OsString>> {
     // Typed options come after those of the file, and override them.
     let from_file = config.file.as_ref().map(|file| file.options.clone()).unwrap_or_default();
     let arguments = from_file.into_iter().chain(std::env::args_os().skip(1));
-    let safe = config.guarantee == Guarantee::AtMostOne;
+    let safe = config.guarantee == Guarantee::AtMostOne && !config.secrets_read_once;
     safe.then(|| once(OsString::from(RELEASER)).chain(arguments).collect())
 }
 

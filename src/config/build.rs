@@ -49,6 +49,8 @@ pub struct Config {
     pub servers: String,
     pub chroot: Option<ZnodePath>,
     pub access: Access,
+    /// `--auth-file` is a pipe: nobody can free the lease of this process once it is killed.
+    pub secrets_read_once: bool,
     pub name: String,
     /// Within the chroot.
     pub base: ZnodePath,
@@ -160,6 +162,7 @@ fn values(program: &OsStr, command: Vec<OsString>, layers: &Layers) -> Result<Co
         servers: election.ensemble.servers,
         chroot: election.ensemble.chroot,
         access: access.access,
+        secrets_read_once: access.read_once,
         name: election.name,
         base: election.base,
         election: election.candidates,
@@ -195,7 +198,11 @@ fn values(program: &OsStr, command: Vec<OsString>, layers: &Layers) -> Result<Co
 
 /// Our credentials, and the ACL of our znodes.
 fn access(layers: &Layers, election: &ElectionSettings) -> Result<(access::Credentials, Acl), ConfigError> {
-    let found = access::read(layers, election.ensemble.uses_tls)?;
+    let mut found = access::read(layers, election.ensemble.uses_tls)?;
+    if found.read_once {
+        let file = layers.name_of("auth-file");
+        found.notices.push(format!("{file} is no file that can be read again; if this process is killed, its lease runs out before another host leads"));
+    }
     let acl = acl::parse(&layers.required("acl")?, found.access.is_anonymous())?;
     Ok((found, acl))
 }

@@ -225,7 +225,7 @@ fn with_file(
 /// Parses every value.
 fn read(typed: &CtlOptions, layers: &Layers, notice: Option<String>) -> Result<Asked, ConfigError> {
     let ensemble = ensemble::read(layers)?;
-    let access::Credentials { access, mut notices } = access::read(layers, ensemble.uses_tls)?;
+    let access::Credentials { access, mut notices, .. } = access::read(layers, ensemble.uses_tls)?;
     notices.extend(notice);
     Ok(Asked {
         servers: ensemble.servers,

@@ -89,6 +89,22 @@ fn with_an_identity_an_election_works_and_fails_over_at_a_server_that_demands_on
     election.diary.assert_no_overlap();
 }
 
+/// The releaser would wait for ever for somebody who writes into it, and no signal but SIGKILL ends a releaser.
+#[test]
+fn identities_from_a_pipe_are_read_once_and_nobody_waits_for_them_again() {
+    let (election, directory) = (election(), tempfile::tempdir().unwrap());
+    let pipe = directory.path().join("identities");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let host = election.host("a").option("--auth-file", pipe.to_str().unwrap()).spawn();
+    fs::write(&pipe, IDENTITY).unwrap();
+    election.diary.until_started(1);
+    host.until_logged("--auth-file is no file that can be read again");
+    let guard = host.guard_pid();
+    host.kill();
+    wait::until("the guard has ended", || !is_alive(guard));
+    assert_eq!(election.state(), "held");
+}
+
 /// The library shows what it was given ahead of everything else, so that it may restore the contact by itself.
 #[test]
 fn with_identities_a_lost_connection_is_restored_and_the_session_kept() {

@@ -15,6 +15,8 @@ use crate::zookeeper::client::connect::Access;
 /// The credentials, and notices.
 pub struct Credentials {
     pub access: Access,
+    /// The identities came through a pipe: no other process can read them again.
+    pub read_once: bool,
     pub notices: Vec<String>,
 }
 
@@ -26,32 +28,33 @@ pub struct Credentials {
 pub fn read(layers: &Layers, uses_tls: bool) -> Result<Credentials, ConfigError> {
     let mut notices = Vec::new();
     let tls = certificates::read(layers, uses_tls, &mut notices)?;
-    let access = identities(layers, &mut notices)?;
+    let (access, read_once) = identities(layers, &mut notices)?;
     let kerberos = kerberos::read(layers, &mut notices)?;
     if kerberos.is_some() && access.sasl.is_some() {
         let complaint =
             "cannot be combined with a SASL identity (sasl:USER:PASSWORD); a session can log in by SASL only once";
         return Err(ConfigError::usage(layers.name_of("kerberos"), complaint));
     }
-    Ok(Credentials { access: Access { kerberos, tls, ..access }, notices })
+    Ok(Credentials { access: Access { kerberos, tls, ..access }, read_once, notices })
 }
 
-fn identities(layers: &Layers, notices: &mut Vec<String>) -> Result<Access, ConfigError> {
+/// The identities, and whether they can be read only once.
+fn identities(layers: &Layers, notices: &mut Vec<String>) -> Result<(Access, bool), ConfigError> {
     let file = layers.given("auth-file")?;
     let variable = layers.process_environment.variable(SECRET_VARIABLE).filter(|value| !value.is_empty());
     match (file, variable) {
-        (None, None) => Ok(Access::default()),
+        (None, None) => Ok((Access::default(), false)),
         (Some(file), Some(_)) if matches!(file.origin, Origin::Environment(_)) => {
             Err(file.refused(format_args!("cannot be combined with {SECRET_VARIABLE}; unset one of them")))
         }
         (Some(Setting { origin: Origin::File(..) | Origin::Credential(_), .. }) | None, Some(secret)) => {
             let not_text = || ConfigError::usage(SECRET_VARIABLE, "is not UTF-8 text; write it in UTF-8");
-            identities::read(SECRET_VARIABLE, secret.to_str().ok_or_else(not_text)?)
+            Ok((identities::read(SECRET_VARIABLE, secret.to_str().ok_or_else(not_text)?)?, false))
         }
         (Some(file), _) => {
             let found = secret_file::read(&file)?;
             notices.extend(found.notice);
-            identities::read(&file.text, &found.text)
+            Ok((identities::read(&file.text, &found.text)?, !found.is_file))
         }
     }
 }

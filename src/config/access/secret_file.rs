@@ -19,23 +19,25 @@ const OPEN_TO_ALL: u32 = 0o006;
 /// Its text, and perhaps a notice.
 pub struct Contents {
     pub text: String,
+    /// And no pipe, which can be read only once.
+    pub is_file: bool,
     pub notice: Option<String>,
 }
 
 /// Reads the file that `setting` names.
 pub fn read(setting: &Setting) -> Result<Contents, ConfigError> {
-    let (file, notice) = open_judged(setting)?;
+    let (file, is_file, notice) = open_judged(setting)?;
     let mut text = String::new();
     file.take(LONGEST + 1).read_to_string(&mut text).map_err(|error| broken(setting, &error))?;
     if text.len() as u64 > LONGEST {
         return Err(unusable(setting, "is longer than 1 MiB; write the path of a file of secrets"));
     }
-    Ok(Contents { text, notice })
+    Ok(Contents { text, is_file, notice })
 }
 
 /// Checks only owner, mode and readability.
 pub fn judge(setting: &Setting) -> Result<Option<String>, ConfigError> {
-    open_judged(setting).map(|(_, notice)| notice)
+    open_judged(setting).map(|(.., notice)| notice)
 }
 
 /// Opens a file, whoever may read it.
@@ -43,12 +45,12 @@ pub fn open(setting: &Setting) -> Result<File, ConfigError> {
     File::open(&setting.text).map_err(|error| broken(setting, &error))
 }
 
-fn open_judged(setting: &Setting) -> Result<(File, Option<String>), ConfigError> {
+fn open_judged(setting: &Setting) -> Result<(File, bool, Option<String>), ConfigError> {
     let file = open(setting)?;
     let stat = file.metadata().map_err(|error| broken(setting, &error))?;
     // The mode of a pipe says nothing.
     let notice = if stat.is_file() { judge_rights(Trust::of(&stat), setting)? } else { None };
-    Ok((file, notice))
+    Ok((file, stat.is_file(), notice))
 }
 
 fn broken(setting: &Setting, error: &io::Error) -> ConfigError {
