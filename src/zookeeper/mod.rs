@@ -49,7 +49,7 @@ use election::{preempt, read, run_once, transactions};
 use publish::leader_query::LeaderQuery;
 use publish::{DrainNotice, MemberStatus, Publisher};
 use schema::history::Term;
-use schema::lease::PendingFence;
+use schema::lease::{Holder, PendingFence};
 use schema::vouching::Neighbourhood;
 
 pub use schema::settings::Settings;
@@ -128,7 +128,7 @@ impl Election {
     pub fn lease_holders(&self) -> Vec<String> {
         let is_known = !self.shared.settings.is_shared;
         let leases = self.shared.pending_fences.leases();
-        leases.iter().filter(|_| is_known).filter_map(PendingFence::name).collect()
+        leases.iter().filter(|_| is_known).filter_map(Holder::name).collect()
     }
 
     /// Whose lease our last take-over had to wait for.

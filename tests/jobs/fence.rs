@@ -231,6 +231,9 @@ fn who_could_not_fence_stands_back_and_tries_again_and_never_fences_itself() {
     election.until_candidates(0);
     assert_eq!(election.diary.until_started(2).id, "b");
     assert_eq!(fenced(&election), ["b a"; 2]);
+    // The lease of the lost leader was over long before.
+    host.until_logged("elected; a on ");
+    host.until_logged("elected; b on ");
     let stamps = std::fs::read_to_string(stamps).unwrap();
     let tried_at: Vec<f64> = stamps.lines().map(|stamp| stamp.parse().unwrap()).collect();
     assert!(tried_at[1] - tried_at[0] > 7.9, "it tried again at once: {tried_at:?}");

@@ -4,7 +4,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::core::action::Conditions;
 use crate::core::event::Nonce;
-use crate::zookeeper::schema::lease::PendingFence;
+use crate::zookeeper::schema::lease::{Holder, PendingFence};
+
+/// What a take-over of a slot means.
+#[derive(Clone, Debug)]
+pub(crate) struct Succession {
+    /// What it will be conditional on.
+    pub conditions: Conditions,
+    /// The leaders that it has to fence.
+    pub to_fence: Vec<PendingFence>,
+    /// Whose lease it has to wait for.
+    pub lease_of: Option<Holder>,
+}
 
 /// Pending fences that were read, and those that our record carries.
 #[derive(Debug, Default)]
@@ -12,16 +23,16 @@ pub(crate) struct PendingFences(Mutex<Pages>);
 
 #[derive(Debug, Default)]
 struct Pages {
-    /// By the versions that a take-over will be conditional on.
-    read: Vec<(Conditions, Vec<PendingFence>)>,
+    /// Of each slot.
+    read: Vec<Succession>,
     ours: Option<(Nonce, Vec<PendingFence>)>,
     /// Whose lease the last take-over had to wait for.
-    before: Option<PendingFence>,
+    before: Option<Holder>,
 }
 
 impl PendingFences {
     /// A round has read every slot; it replaces what was read before.
-    pub fn note(&self, read: Vec<(Conditions, Vec<PendingFence>)>) {
+    pub fn note(&self, read: Vec<Succession>) {
         self.lock().read = read;
     }
 
@@ -29,11 +40,11 @@ impl PendingFences {
     /// leader is unknown.
     pub fn take_over(&self, nonce: Nonce, conditions: Conditions) -> Vec<PendingFence> {
         let mut pages = self.lock();
-        let list = pages.read.iter().find(|(read, _)| *read == conditions).map(|(_, list)| list.clone());
-        let list = list.unwrap_or_else(|| vec![PendingFence::default()]);
-        pages.ours = Some((nonce, list.clone()));
-        pages.before = list.last().cloned();
-        list
+        let read = pages.read.iter().find(|read| read.conditions == conditions).cloned();
+        let unknown = Succession { conditions, to_fence: vec![PendingFence::default()], lease_of: None };
+        let Succession { to_fence, lease_of, .. } = read.unwrap_or(unknown);
+        (pages.ours, pages.before) = (Some((nonce, to_fence.clone())), lease_of);
+        to_fence
     }
 
     /// The leaders that the record of this take-over carries.
@@ -48,12 +59,12 @@ impl PendingFences {
     }
 
     /// Of each slot that was held when it was read last, whose lease a take-over would wait for.
-    pub fn leases(&self) -> Vec<PendingFence> {
-        self.lock().read.iter().filter_map(|(_, list)| list.last().cloned()).collect()
+    pub fn leases(&self) -> Vec<Holder> {
+        self.lock().read.iter().filter_map(|read| read.lease_of.clone()).collect()
     }
 
     /// Whose lease the last take-over had to wait for.
-    pub fn before(&self) -> Option<PendingFence> {
+    pub fn before(&self) -> Option<Holder> {
         self.lock().before.clone()
     }
 
@@ -103,7 +114,9 @@ mod tests {
     fn they_carry_what_was_read_under_these_versions_until_a_command_starts() {
         let pending = PendingFences::default();
         let conditions = Conditions { slot: Slot(0), record: 4, term: 2 };
-        pending.note(vec![(conditions, vec![holder()])]);
+        // It has failed to fence `b`, and its own lease runs.
+        let lease_of = Some(Holder { id: "a".into(), ..Holder::default() });
+        pending.note(vec![Succession { conditions, to_fence: vec![holder()], lease_of: lease_of.clone() }]);
         let nonce = Nonce { instance: US, sending: 1 };
         let unknown = pending.take_over(nonce, Conditions { slot: Slot(1), ..conditions });
         assert_eq!(unknown, [PendingFence::default()]);
@@ -112,6 +125,6 @@ mod tests {
         assert!(pending.carried(Nonce { instance: US, sending: 2 }).is_empty());
         pending.settle();
         assert!(pending.carried(nonce).is_empty());
-        assert_eq!((pending.before(), pending.leases()), (Some(holder()), vec![holder()]));
+        assert_eq!((pending.before(), pending.leases()), (lease_of.clone(), Vec::from_iter(lease_of)));
     }
 }

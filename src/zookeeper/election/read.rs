@@ -16,10 +16,11 @@ use crate::core::event::{Candidacy, Denial, Event, Place, Record};
 use crate::core::guard_messages::Slot;
 use crate::zookeeper::client::error::{RequestError, Right, if_there_at};
 use crate::zookeeper::election::bootstrap;
+use crate::zookeeper::election::fencing::Succession;
 use crate::zookeeper::election::session::contact::Contact;
 use crate::zookeeper::election::session::watches::Watch;
 use crate::zookeeper::schema::lease::pending_fences::to_fence;
-use crate::zookeeper::schema::lease::{Parsed, PendingFence};
+use crate::zookeeper::schema::lease::{self, Lease, Parsed, PendingFence};
 use crate::zookeeper::schema::queue::Holder;
 
 /// How many rounds one request may take. Peers create missing znodes too.
@@ -112,8 +113,9 @@ pub(crate) struct SlotState {
     pub id: Option<String>,
     pub begun_at: i64,
     disagreement: Option<String>,
-    /// The leaders to fence by who takes it over.
+    /// The leaders to fence by who takes it over, and whose lease that one has to wait for.
     unfenced: Vec<PendingFence>,
+    lease_of: Option<lease::Holder>,
 }
 
 type Data = Result<(Vec<u8>, Stat), Error>;
@@ -168,7 +170,8 @@ pub(crate) async fn judge(contact: &Contact, round: Round) -> Result<Option<Vec<
                 count_as_lost(contact, &mut parsed, Some(&said)).await?;
                 let lease = parsed.lease.as_ref().ok();
                 let unfenced = to_fence(lease, &said, &term, &contact.shared.instances());
-                slots.push(SlotState { unfenced, ..SlotState::of(&term, &parsed) });
+                let lease_of = lease.filter(|lease| lease.is_held()).and_then(Lease::last_to_run);
+                slots.push(SlotState { unfenced, lease_of, ..SlotState::of(&term, &parsed) });
             }
             (Err(Error::NoNode), _) | (_, Err(Error::NoNode)) => return Ok(None),
             (Err(error), _) => {
@@ -199,10 +202,10 @@ impl SlotState {
         }
     }
 
-    /// The leaders to fence, by the versions that a take-over is conditional on.
-    fn to_fence(&self) -> (Conditions, Vec<PendingFence>) {
+    fn succession(&self) -> Succession {
         let Record { slot, version: record, .. } = self.record;
-        (Conditions { slot, record, term: self.term_version }, self.unfenced.clone())
+        let conditions = Conditions { slot, record, term: self.term_version };
+        Succession { conditions, to_fence: self.unfenced.clone(), lease_of: self.lease_of.clone() }
     }
 
     fn of(term: &Stat, parsed: &Parsed) -> Self {
@@ -216,7 +219,7 @@ impl SlotState {
             Some(name) => Holder::Candidate { name, token: term.mzxid },
         };
         let (term_version, begun_at) = (term.version, term.mtime);
-        Self { term_version, record, holder, id, begun_at, disagreement, unfenced: Vec::new() }
+        Self { term_version, record, holder, id, begun_at, disagreement, unfenced: Vec::new(), lease_of: None }
     }
 }
 
@@ -233,7 +236,7 @@ pub(crate) fn shown(
     slot: Option<usize>,
     slots: &[SlotState],
 ) -> Option<(i32, Record)> {
-    contact.shared.pending_fences.note(slots.iter().map(SlotState::to_fence).collect());
+    contact.shared.pending_fences.note(slots.iter().map(SlotState::succession).collect());
     let instance = contact.shared.settings.instance;
     let ours = slots.iter().filter(|state| state.record.held && state.record.nonce.instance == instance);
     let ours = ours.max_by_key(|state| state.token());

@@ -43,6 +43,17 @@ pub struct Holder {
     pub program: Option<String>,
 }
 
+impl Holder {
+    /// For people; `None` if it is not known.
+    pub fn name(&self) -> Option<String> {
+        match (self.id.as_str(), self.host.as_str()) {
+            ("", _) => None,
+            (id, host) if host.is_empty() || id == host => Some(id.to_owned()),
+            (id, host) => Some(format!("{id} on {host}")),
+        }
+    }
+}
+
 /// An earlier leader that was not fenced yet, from its record.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug, Default)]
 #[serde(default)]
@@ -55,15 +66,6 @@ pub struct PendingFence {
 }
 
 impl PendingFence {
-    /// For people; `None` if it is not known.
-    pub fn name(&self) -> Option<String> {
-        match (self.id.as_str(), self.host.as_str()) {
-            ("", _) => None,
-            (id, host) if host.is_empty() || id == host => Some(id.to_owned()),
-            (id, host) => Some(format!("{id} on {host}")),
-        }
-    }
-
     /// One line of JSON for the fence command's standard input.
     pub fn json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default() + "\n"

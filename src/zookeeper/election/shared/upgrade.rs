@@ -93,6 +93,7 @@ mod tests {
     use crate::core::action::Conditions;
     use crate::core::guard_messages::{ChildStatus, Slot};
     use crate::core::operator_orders::{Disabled, Drain, Handover, Prospect, Target};
+    use crate::zookeeper::election::fencing::Succession;
     use crate::zookeeper::schema::once::{Once, Per};
     use crate::zookeeper::schema::run_marker::Run;
     use crate::zookeeper::schema::vouching::{Neighbour, Secret};
@@ -142,7 +143,7 @@ mod tests {
         shared.open_run(run());
         let conditions = Conditions { slot: Slot(0), record: 1, term: 2 };
         let unfenced = PendingFence { id: "dead".into(), token: 39, ..PendingFence::default() };
-        shared.pending_fences.note(vec![(conditions, vec![unfenced])]);
+        shared.pending_fences.note(vec![Succession { conditions, to_fence: vec![unfenced], lease_of: None }]);
         shared.pending_fences.take_over(NONCE, conditions);
         let lasts = Duration::from_secs(9);
         let handover = Handover { id: 6, lasts, token: 40, target: Target::Another, stop: true };
