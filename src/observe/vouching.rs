@@ -36,8 +36,9 @@ pub async fn report(mut feed: Feed, neighbourhood: watch::Receiver<Neighbourhood
     let (mut seen, mut standby) = (Seen::default(), Standby::default());
     while feed.status().snapshot.vouching.is_some() {
         let status = feed.status();
-        let lines = seen.news(&status, clock::time_of_day());
-        for line in lines.into_iter().chain(standby.news(&status)) {
+        let time_of_day = clock::time_of_day();
+        let lines = seen.news(&status, time_of_day);
+        for line in lines.into_iter().chain(standby.news(&status, time_of_day)) {
             line.log(&neighbourhood.borrow());
         }
         if !feed.turned().await {

@@ -6,37 +6,47 @@ use std::time::Duration;
 
 use super::words::Line;
 use crate::core::event::{Place, View};
-use crate::core::time::Sighting;
+use crate::core::time::{Sighting, milliseconds};
 use crate::observe::status::Status;
 
 /// What was told, and of whom.
 #[derive(Debug, Default)]
 pub(super) struct Standby {
-    /// The leader that was seen last, and its lease.
-    leader: Option<(u64, Duration)>,
-    /// Since when that leader cannot be heard through `ZooKeeper`.
+    /// The leader that was seen last, its lease, and how long its command may live on promises.
+    leader: Option<(u64, Duration, Duration)>,
+    /// Since when that leader cannot be heard through `ZooKeeper`, but has a promise.
     unheard_since: Option<Sighting>,
     is_told: bool,
 }
 
 impl Standby {
-    /// The line that is due after this turn of the loop. A promise that is this young was given after the leader fell silent.
-    pub fn news(&mut self, status: &Status) -> Option<Line> {
+    /// The line that is due after this turn of the loop, which was about this time of day (milliseconds since 1970). A promise that is
+    /// this young was given after the leader fell silent.
+    pub fn news(&mut self, status: &Status, time_of_day: i64) -> Option<Line> {
         let (snapshot, now) = (&status.snapshot, status.turned.observer);
         let view = snapshot.view.filter(|view| view.record.held);
-        self.leader = view.map(|View { record, .. }| (record.nonce.instance, record.lease)).or(self.leader);
-        let (leader, lease) = self.leader?;
+        let seen = view.map(|View { record, .. }| {
+            (record.nonce.instance, record.lease, record.vouching.map_or(Duration::ZERO, |vouching| vouching.limit))
+        });
+        self.leader = seen.or(self.leader);
+        let (leader, lease, limit) = self.leader?;
         let promised_until = snapshot.vouching?.promised_until;
         // First behind a record that is held: the candidate of its holder is gone.
         let is_gone = view.is_some_and(|view| view.place == Place::First);
         let is_unheard = snapshot.held_term.is_none() && (!status.in_contact() || is_gone);
-        self.unheard_since = is_unheard.then(|| self.unheard_since.unwrap_or(now));
+        // A leader that is back before we are asks at once, so without a promise this begins anew.
+        let begins = self.unheard_since.unwrap_or(now);
+        self.unheard_since = (is_unheard && now < promised_until).then_some(begins);
         let is_recent = |since: Sighting| promised_until >= since.after(lease + lease / 2);
-        let has_promised = self.unheard_since.is_some_and(|since| self.is_told || is_recent(since));
-        let is_lived_by = has_promised && now < promised_until;
+        let is_lived_by = self.unheard_since.is_some_and(|since| self.is_told || is_recent(since));
         let was_told = std::mem::replace(&mut self.is_told, is_lived_by);
         match (was_told, is_lived_by) {
-            (false, true) => Some(Line::HoldsBack { leader, is_away: !status.in_contact() }),
+            (false, true) => {
+                // Its last write was before that.
+                let left = self.unheard_since.map_or(Duration::ZERO, |since| now.until(since.after(limit)));
+                let until = time_of_day.saturating_add(milliseconds(left));
+                Some(Line::HoldsBack { leader, is_away: !status.in_contact(), until })
+            }
             (true, false) => Some(Line::HeldBack { leader }),
             _ => None,
         }
@@ -49,6 +59,7 @@ mod tests {
     use crate::core::action::PhaseName;
     use crate::core::machine::Vouched;
     use crate::core::time::Now;
+    use crate::core::vouching::{Roster, Vouching};
     use crate::observe::status::tests::{at, leading};
 
     fn seconds(seconds: u64) -> Duration {
@@ -64,6 +75,7 @@ mod tests {
         status.snapshot.vouching = Some(Vouched { limit: seconds(600), promised_until, leads: None });
         if let Some(view) = &mut status.snapshot.view {
             view.place = place;
+            view.record.vouching = Some(Vouching { limit: seconds(600), roster: Roster::default() });
         }
         status.silent_since = (!in_contact).then_some(now.lease);
         status
@@ -72,26 +84,32 @@ mod tests {
     #[test]
     fn that_a_command_lives_by_our_promise_is_told_once_and_so_is_the_end() {
         let (mut told, leader) = (Standby::default(), 1);
-        let mut news = |second, until, in_contact| told.news(&standby(second, until, in_contact, Place::Next));
+        let mut news = |second, until, in_contact| told.news(&standby(second, until, in_contact, Place::Next), 1_000);
         assert_eq!(news(100, 115, true), None, "it promises all the time");
         assert_eq!(news(101, 116, false), None, "it may be a moment");
         assert_eq!(news(108, 123, false), None);
-        assert_eq!(news(109, 124, false), Some(Line::HoldsBack { leader, is_away: true }));
+        // It was heard last at second 101, at most, and now it is second 109.
+        let holds_back = |left: i64| Some(Line::HoldsBack { leader, is_away: true, until: 1_000 + 1_000 * left });
+        assert_eq!(news(109, 124, false), holds_back(101 + 600 - 109));
         assert_eq!(news(300, 315, false), None, "once");
         assert_eq!(news(301, 315, true), Some(Line::HeldBack { leader }));
         assert_eq!(news(302, 315, true), None, "once");
         assert_eq!(news(400, 410, false), None, "it was asked in vain, or not any more");
-        assert_eq!(news(409, 424, false), Some(Line::HoldsBack { leader, is_away: true }));
+        assert_eq!(news(409, 424, false), holds_back(400 + 600 - 409));
         assert_eq!(news(424, 424, false), Some(Line::HeldBack { leader }));
         assert_eq!(news(425, 424, false), None, "that promise is over");
+        assert_eq!(news(500, 515, false), None, "the leader is back, and we are not yet");
     }
 
     #[test]
     fn a_leader_that_alone_is_cut_off_is_told_as_such() {
         let mut told = Standby::default();
-        let mut news = |second, until| told.news(&standby(second, until, true, Place::First));
+        let mut news = |second, until| told.news(&standby(second, until, true, Place::First), 1_000);
         assert_eq!(news(100, 115), None, "it may have crashed");
-        assert_eq!(news(108, 123), Some(Line::HoldsBack { leader: 1, is_away: false }));
+        assert_eq!(
+            news(108, 123),
+            Some(Line::HoldsBack { leader: 1, is_away: false, until: 1_000 + 1_000 * (600 - 8) })
+        );
     }
 
     #[test]
@@ -100,8 +118,8 @@ mod tests {
         let now = at(seconds(100));
         let mut leads = Status { silent_since: Some(now.lease), ..leading(now, now.lease) };
         leads.snapshot.vouching = standby(100, 200, false, Place::First).snapshot.vouching;
-        assert_eq!(told.news(&leads), None);
+        assert_eq!(told.news(&leads, 0), None);
         leads.turned = at(seconds(150));
-        assert_eq!(told.news(&leads), None);
+        assert_eq!(told.news(&leads, 0), None);
     }
 }

@@ -24,8 +24,8 @@ pub(super) enum Line {
     /// Nobody else could take over, or vouch.
     Alone { limit: Duration },
     /// On a standby: the leader's command may live by the promises of this host. `is_away`: `ZooKeeper` is, as far as this host knows; else
-    /// that leader alone is cut off.
-    HoldsBack { leader: u64, is_away: bool },
+    /// that leader alone is cut off. Until then (milliseconds since 1970) at most.
+    HoldsBack { leader: u64, is_away: bool, until: i64 },
     /// It does not any more.
     HeldBack { leader: u64 },
 }
@@ -76,7 +76,7 @@ impl Line {
             }
             Self::Answers { instance } => format!("{} vouches for the command again", place(names, *instance)),
             Self::Alone { limit } => alone(*limit),
-            Self::HoldsBack { leader, is_away } => holds_back(&id(names, *leader), *is_away),
+            Self::HoldsBack { leader, is_away, until } => holds_back(&id(names, *leader), *is_away, *until),
             Self::HeldBack { leader } => {
                 format!("The command of {} does not live by the promises of this host any more", id(names, *leader))
             }
@@ -93,10 +93,11 @@ fn alone(limit: Duration) -> String {
 }
 
 /// A host that is stopped by SIGTERM says that it is gone, and is needed no more.
-fn holds_back(leader: &str, is_away: bool) -> String {
+fn holds_back(leader: &str, is_away: bool, until: i64) -> String {
+    let until = moment(until);
     let cut_off = if is_away { "ZooKeeper is away" } else { "it is cut off from ZooKeeper" };
     format!(
-        "The command of {leader} may live by the promises of this host, until --vouch-limit at most, because {cut_off}: if this host has \
+        "The command of {leader} may live by the promises of this host, until {until} at most, because {cut_off}: if this host has \
          to go, stop zk-leader-run by SIGTERM (systemctl stop) first, and wait until it has ended; a crash or kill -9 here may stop that \
          command"
     )
