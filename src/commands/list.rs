@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::output::{Cell, Output, Tone};
 use super::overdue;
-use super::slot_state::{self, SlotState, WhyNobody};
+use super::slot_state::{self, SlotState, WhyNobody, last_run};
 use super::status::drain_json;
 use super::{Answer, CommandContext, CommandError, path_of};
 use crate::config::ctl::OutputFormat;
@@ -79,6 +79,9 @@ const WIDE: &[&str] = &["NAME", "LEADER", "HOST", "SINCE", "LEASE", "CHANGED", "
 /// The state of an election that this client may not read.
 const NO_PERMISSION: &str = "no permission";
 
+/// The state of an election where a contender may lead, but none does.
+const NOBODY: &str = "nobody leads";
+
 /// The state of an election that a contender of another library leads, by its place in line.
 const FOREIGN: &str = "foreign";
 
@@ -115,8 +118,8 @@ fn state(election: &ElectionView) -> (&'static str, Tone) {
         () if is(|state| matches!(state, SlotState::Foreign { .. })) => (FOREIGN, Tone::Good),
         () if is(|state| matches!(state, SlotState::Overdue { .. })) => ("lease overdue", Tone::Bad),
         () if is(|state| matches!(state, SlotState::Waiting { .. })) => ("waiting", Tone::Warning),
-        () if election.has_runs && states.iter().all(is_deserted) => ("nobody leads", Tone::Faint),
-        () => ("nobody leads", Tone::Bad),
+        () if states.iter().all(is_deserted) && election.has_runs => (NOBODY, last_run::tone(election)),
+        () => (NOBODY, Tone::Bad),
     }
 }
 
@@ -144,9 +147,25 @@ fn row(name: &str, election: &ElectionView, columns: &[&str], output: &Output) -
         "TERM" => Cell::from(newest.version.to_string()),
         "TOKEN" => Cell::from(if newest.version == 0 { "-".to_owned() } else { newest.mzxid.to_string() }),
         "IN LINE" => Cell::from(election.line.len().to_string()),
-        _ => Cell::new(state, tone),
+        _ => Cell::new(explained(state, election, output), tone),
     };
     columns.iter().map(cell).collect()
+}
+
+/// Why nobody leads, where that is the state.
+fn why(election: &ElectionView) -> Option<WhyNobody> {
+    let is_state = state(election).0 == NOBODY;
+    let why = |slot| if let SlotState::Nobody { why } = slot_state::of(slot, election) { Some(why) } else { None };
+    election.slots.iter().filter(|_| is_state).find_map(why)
+}
+
+/// With the reason why nobody leads or, between two runs of a job, with the end of the last one.
+fn explained(state: &str, election: &ElectionView, output: &Output) -> String {
+    match (why(election), last_run::in_short(election, output)) {
+        (Some(WhyNobody::NoneInLine { members: 0, .. }), Some(run)) => format!("{state}; {run}"),
+        (Some(why), _) => format!("{state}: {why}"),
+        (None, _) => state.to_owned(),
+    }
 }
 
 fn newest_term(election: &ElectionView) -> Facts {
@@ -193,5 +212,7 @@ fn as_json(name: &str, election: &ElectionView, now: i64) -> Value {
         "token": (newest.version > 0).then_some(newest.mzxid),
         "in_line": election.line.len(),
         "state": state(election).0,
+        "reason": why(election).map(|why| why.word()),
+        "last_run": last_run::as_json(election),
     })
 }

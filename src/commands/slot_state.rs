@@ -5,6 +5,7 @@
 //! Never: "nobody leads" where that is not known.
 
 pub(super) mod contenders;
+pub(super) mod last_run;
 mod why_nobody;
 
 pub(super) use why_nobody::{Whose, WhyNobody};

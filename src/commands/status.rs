@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::orders::replacing::Present;
 use super::output::{Cell, Output, Tone, moment, with};
 use super::slot_state::contenders::{self, Contender};
-use super::slot_state::{self, SlotState, WhyNobody};
+use super::slot_state::{self, SlotState, WhyNobody, last_run};
 use super::watch::View;
 use super::{Answer, CommandContext, CommandError, NOT_KNOWN};
 use crate::config::ctl::OutputFormat;
@@ -101,6 +101,7 @@ fn people(election: &ElectionView, states: &[SlotState], output: &Output) -> Str
         }
         facts.extend(said(slot, state, election, output));
     }
+    facts.extend(last_run::fact(election, output));
     facts.extend(ordered(election, output));
     for Unreadable { path, why, .. } in &election.unreadable {
         facts.push(("unreadable", Cell::new(format!("{path}: {why}"), Tone::Bad)));
@@ -281,6 +282,7 @@ fn object(election: &ElectionView, seen: &[SlotState], status: u8) -> Value {
         "election": election.base,
         "state": state,
         "slots": slots,
+        "last_run": last_run::as_json(election),
         "contenders": line,
         "disabled": election.orders.disabled.as_ref().map(disabled_json),
         "handover": election.orders.handover.as_ref().map(handover_json),

@@ -65,6 +65,8 @@ pub struct ElectionView {
     pub is_shared: bool,
     /// It is for jobs that run once for each scheduled time: it has markers of runs.
     pub has_runs: bool,
+    /// The newest run of such a job.
+    pub(crate) last_run: Option<Run>,
     /// In the order of the queue.
     pub line: Vec<Candidate>,
     pub slots: Vec<SlotView>,
@@ -305,6 +307,9 @@ async fn look(client: &AdminClient, base: &str, children: &[String]) -> Result<E
     if is_outlived {
         seen.terms = history(client, base).await?.and_then(Result::ok).unwrap_or_default().terms;
     }
+    if has_runs {
+        seen.last_run = last_run(client, base, &mut seen.unreadable).await?;
+    }
     let path = format!("{base}/{CONTROL}");
     if let Some(znode) = client.read(&path).await? {
         seen.orders_written = Some(znode.facts);
@@ -379,6 +384,16 @@ pub async fn history(client: &AdminClient, base: &str) -> Result<Option<Result<H
 pub(crate) async fn runs(client: &AdminClient, base: &str) -> Result<Vec<Run>, AdminError> {
     let znode = client.read(&format!("{base}/runs/last")).await?;
     Ok(znode.map_or_else(Vec::new, |znode| run_marker::listed(&znode.data)))
+}
+
+async fn last_run(
+    client: &AdminClient,
+    base: &str,
+    unreadable: &mut Vec<Unreadable>,
+) -> Result<Option<Run>, AdminError> {
+    let path = format!("{base}/runs/last");
+    let Some(znode) = client.read(&path).await? else { return Ok(None) };
+    Ok(parsed(&path, run_marker::newest(&znode.data, znode.facts.changed_at), unreadable).flatten())
 }
 
 async fn slots(

@@ -170,6 +170,16 @@ pub(crate) fn listed(data: &[u8]) -> Vec<Run> {
     marker.into_iter().flat_map(|json| json.run.into_iter().chain(json.earlier)).collect()
 }
 
+/// The newest run, for display.
+///
+/// # Errors
+///
+/// The marker makes no sense.
+pub(crate) fn newest(data: &[u8], written_ms: i64) -> Result<Option<Run>, SchemaError> {
+    let MarkerJson { run, .. } = json::read(data, |json: &MarkerJson| json.v)?;
+    Ok(run.map(|run| run.dated(written_ms)))
+}
+
 /// Whether the caller may run. The slot's marker counts, or without a slot that of the last run.
 pub(crate) fn judge(marker: &Marker, once: &Once, caller: Caller) -> Verdict {
     let started_ms = match marker {

@@ -1,0 +1,119 @@
+//! The newest run of a job that runs once for each scheduled time: between two runs nobody leads, and this is what people ask for.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::commands::output::{Cell, Output, Tone, moment};
+use crate::commands::slot_state;
+use crate::observe::words;
+use crate::zookeeper::admin::view::ElectionView;
+use crate::zookeeper::schema::run_marker::Run;
+
+/// How it ended, as far as that was stored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum End {
+    /// Its host leads, and has stored no end.
+    Running,
+    Succeeded,
+    Failed,
+    /// Its host was lost with it, or stopped before its end.
+    Interrupted,
+}
+
+fn end(run: &Run, election: &ElectionView) -> End {
+    let leads = |slot| slot_state::leader(slot, election).is_some();
+    match run.ok {
+        Some(true) => End::Succeeded,
+        Some(false) => End::Failed,
+        None if election.slots.iter().any(|slot| slot.token() == run.token && leads(slot)) => End::Running,
+        None => End::Interrupted,
+    }
+}
+
+/// Of the state of a job between two runs.
+pub(in crate::commands) fn tone(election: &ElectionView) -> Tone {
+    let is_well = |run| matches!(end(run, election), End::Running | End::Succeeded);
+    if election.last_run.as_ref().is_none_or(is_well) { Tone::Faint } else { Tone::Bad }
+}
+
+/// Of a job that nobody leads.
+pub(in crate::commands) fn in_short(election: &ElectionView, output: &Output) -> Option<String> {
+    let run = election.last_run.as_ref()?;
+    let word = match end(run, election) {
+        End::Running => return None,
+        End::Succeeded => "ended well",
+        End::Failed => "failed",
+        End::Interrupted => "was interrupted",
+    };
+    let when = run.ended_ms.or(run.started_ms).map_or_else(String::new, |at| format!(" {} ago", output.age(at)));
+    Some(format!("last run {word}{when}"))
+}
+
+/// For `status`.
+pub(in crate::commands) fn fact(election: &ElectionView, output: &Output) -> Option<(&'static str, Cell)> {
+    let run = election.last_run.as_ref()?;
+    let ago = |at: i64| format!("{} ({} ago)", moment(at), output.age(at));
+    let began = run.started_ms.map_or_else(String::new, |at| format!(", began {}", ago(at)));
+    let after = || {
+        let length = u64::try_from(run.ended_ms?.saturating_sub(run.started_ms?)).ok()?;
+        Some(format!(", after {}", words::length(Duration::from_secs(length / 1_000))))
+    };
+    let ended = run.ended_ms.map_or_else(String::new, |at| format!(" {}{}", ago(at), after().unwrap_or_default()));
+    let (said, tone) = match (end(run, election), run.status) {
+        (End::Running, _) => (format!("it runs{began}"), Tone::Good),
+        (End::Succeeded, _) => (format!("ended well{ended}"), Tone::Plain),
+        (End::Failed, None) => (format!("could not be started{ended}"), Tone::Bad),
+        (End::Failed, Some(0)) => (format!("was stopped before its end{ended}"), Tone::Bad),
+        (End::Failed, Some(status)) => (format!("failed with status {status}{ended}"), Tone::Bad),
+        (End::Interrupted, _) => (format!("was interrupted{began}"), Tone::Bad),
+    };
+    let slot = run.slot.as_ref().map_or_else(String::new, |slot| format!("{} ", output.part(slot)));
+    let (id, host) = (output.part(&run.id), output.part(&run.host));
+    Some(("last run", Cell::new(format!("{slot}on {id} (pid {} on {host}): {said}", run.pid), tone)))
+}
+
+pub(in crate::commands) fn as_json(election: &ElectionView) -> Value {
+    let object = |run: &Run| {
+        json!({
+            "slot": run.slot, "id": run.id, "host": run.host, "pid": run.pid, "token": run.token,
+            "since": run.started_ms, "until": run.ended_ms, "ok": run.ok, "status": run.status,
+        })
+    };
+    election.last_run.as_ref().map_or(Value::Null, object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ctl::OutputFormat;
+
+    const OUTPUT: Output = Output { format: OutputFormat::Plain, coloured: false, now: 100_000 };
+
+    fn said(run: Run) -> (Option<String>, String) {
+        let election = ElectionView { last_run: Some(run), ..ElectionView::default() };
+        let fact = fact(&election, &OUTPUT).map(|fact| format!("{:?}", fact.1)).unwrap_or_default();
+        (in_short(&election, &OUTPUT), fact)
+    }
+
+    #[test]
+    fn how_the_last_run_ended_is_told_as_what_it_was() {
+        let run = |ok: Option<bool>, status| {
+            let (started_ms, ended_ms) = (Some(10_000), ok.is_some().then_some(40_000));
+            let (slot, id, host) = (Some("noon".to_owned()), "a".to_owned(), "h".to_owned());
+            Run { slot, id, host, pid: 7, started_ms, ended_ms, ok, status, ..Run::default() }
+        };
+        for (ok, status, short, long) in [
+            (Some(true), Some(0), "last run ended well 1m ago", "noon on a (pid 7 on h): ended well "),
+            (Some(false), Some(3), "last run failed 1m ago", "failed with status 3 "),
+            (Some(false), Some(0), "last run failed 1m ago", "was stopped before its end "),
+            (Some(false), None, "last run failed 1m ago", "could not be started "),
+            (None, None, "last run was interrupted 1m30s ago", "was interrupted, began "),
+        ] {
+            let (in_short, fact) = said(run(ok, status));
+            assert_eq!(in_short.as_deref(), Some(short));
+            assert!(fact.contains(long), "{fact}");
+            assert_eq!(ok.is_some(), fact.contains("(1m ago), after 30s"), "{fact}");
+        }
+    }
+}
