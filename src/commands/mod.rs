@@ -213,8 +213,12 @@ impl<'a> CommandContext<'a> {
 
     /// What is below a root.
     async fn below(&self, root: &str) -> Result<Below, CommandError> {
-        let missing = || format!("{root}{} does not exist; is it another path or ensemble?", self.in_chroot());
-        view::elections(&self.client, root).await?.ok_or_else(|| CommandError::not_known(missing()))
+        view::elections(&self.client, root).await?.ok_or_else(|| self.no_root(root))
+    }
+
+    fn no_root(&self, root: &str) -> CommandError {
+        let place = self.in_chroot();
+        CommandError::not_known(format!("{root}{place} does not exist; is it another path or ensemble?"))
     }
 
     async fn no_election(&self, base: &str) -> CommandError {

@@ -34,7 +34,8 @@ fn a_drain_is_not_replaced_by_one_that_ends_earlier_or_is_not_forced() {
     let said = drain(&["Bob: longer", "--for", "3h", "--force"]);
     assert!(said.code == 0 && said.output.starts_with("this replaces the order of "), "{said:?}");
     let said = fleet.ctl(&["undrain", "one"]).output;
-    assert!(said.starts_with("one is not drained any more; this ends the order of "), "{said}");
+    let ended = format!("one is not drained any more below {}; this ends the order of ", fleet.root);
+    assert!(said.starts_with(&ended), "{said}");
 }
 
 /// The host has heard of the first one, and its command takes two seconds to end.
@@ -309,6 +310,25 @@ fn a_drain_that_cannot_be_read_is_none_and_the_log_says_so() {
     wait::pass(wait::SETTLED);
     assert_eq!(fleet.elections[0].diary.starts().len(), 1);
     assert_eq!(fleet.ctl(&["undrain", "one"]).code, 0);
-    assert_eq!(fleet.ctl(&["undrain", "one"]).output, format!("one was not drained below {}\n", fleet.root));
-    assert_eq!(fleet.ctl(&["undrain", "one", "--root", "/no/such/root"]).code, 0);
+}
+
+/// A name that is not drained may be a mistyped one.
+#[test]
+fn to_undrain_a_host_that_is_not_drained_names_those_that_are() {
+    let fleet = Fleet::new(1);
+    for below in ["lease", "term"] {
+        fleet.elections[0].admin.create_all(&format!("{}/{below}", fleet.path(&fleet.elections[0])));
+    }
+    let said = fleet.ctl(&["undrain", "gama"]);
+    assert_eq!((said.code, said.output), (0, format!("gama was not drained below {}; no host is\n", fleet.root)));
+    assert_eq!(fleet.ctl(&["drain", "gamma"]).code, 0);
+    let said = fleet.ctl(&["undrain", "gama"]);
+    assert_eq!((said.code, said.output), (0, format!("gama was not drained below {}; these are: gamma\n", fleet.root)));
+    let object = fleet.ctl(&["undrain", "gama", "--json"]).json();
+    assert_eq!((&object["was"], &object["root"]), (&false.into(), &fleet.root.as_str().into()), "{object}");
+    for verb in ["drain", "undrain"] {
+        let said = ctl(&[verb, "gamma", "--root", "/no/such/root"]);
+        assert!(said.code == 2 && said.error.contains("/no/such/root does not exist"), "{said:?}");
+    }
+    assert_eq!(fleet.ctl(&["undrain", "gamma"]).code, 0);
 }

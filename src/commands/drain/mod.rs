@@ -21,7 +21,7 @@ use super::{Answer, CommandContext, CommandError, DONE, NOT_DONE, millis, path_o
 use crate::clock;
 use crate::observe::words;
 use crate::random;
-use crate::zookeeper::admin::{ANY_VERSION, Before, Written, Znode};
+use crate::zookeeper::admin::{ANY_VERSION, Before, Written, Znode, view};
 use crate::zookeeper::schema::control::drain::{DRAINS, Drain};
 use crate::zookeeper::schema::control::remedy;
 
@@ -190,13 +190,23 @@ pub(super) async fn undrain(context: &CommandContext<'_>, host: &str) -> Result<
     let said = ended.as_ref().map_or_else(String::new, |ended| format!("; this ends {}", ended.said()));
     let was = context.client.delete(&path).await? == Written::Done;
     let ended = ended.filter(|_| was).as_ref().map(Present::json);
-    let object = json!({ "v": 1, "host": host, "state": "undrained", "was": was, "ended": ended });
+    let object = json!({ "v": 1, "host": host, "root": root, "state": "undrained", "was": was, "ended": ended });
     let text = if was {
-        format!("{host} is not drained any more{said}")
+        format!("{host} is not drained any more below {root}{said}")
     } else {
-        format!("{host} was not drained below {root}")
+        format!("{host} was not drained below {root}; {}", others_drained(context, root).await?)
     };
     Ok(Answer { text: context.output.told(&object, "undrained", &text), status: DONE })
+}
+
+/// So that a typing mistake is seen.
+async fn others_drained(context: &CommandContext<'_>, root: &str) -> Result<String, CommandError> {
+    if matches!(context.client.children(root).await, Ok(None)) {
+        return Err(context.no_root(root));
+    }
+    let drains = view::drains(&context.client, root, &mut Vec::new()).await?;
+    let hosts: Vec<_> = drains.into_iter().filter(|drain| drain.is_in_force).map(|drain| drain.host).collect();
+    Ok(if hosts.is_empty() { "no host is".to_owned() } else { format!("these are: {}", report::listed(&hosts)) })
 }
 
 fn told(order: &Drained<'_>, fleet: &Fleet, state: &str, status: u8, text: &str) -> Answer {
