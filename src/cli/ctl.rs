@@ -185,8 +185,8 @@ pub enum Verb {
     ///
     /// For a reboot: drain, wait, reboot, undrain. All elections below --root are drained; an election that no other
     /// host could lead is left as it is, and named. Exit status: 0 done (with --wait: the host leads none of them any
-    /// more, and is not about to), 1 it still leads some, or may lead one that we may not read, 2 not known. With --wait, a
-    /// name that no host has which takes part now is 2, too: for a host where nothing runs just now, leave --wait out.
+    /// more, and is not about to), 1 it still leads some, 2 not known, as where it may lead one that we may not read. With
+    /// --wait, a name that no host has which takes part now is 2, too: for a host where nothing runs just now, leave --wait out.
     Drain {
         /// Name of the host, as hostname(1) prints it there
         #[arg(value_name = "HOST")]

@@ -344,7 +344,7 @@ mod tests {
             doing
         };
         let (end, a) = ("ran out at 2026-11-21 02:01:00 UTC", r#","holder":{"id":"a","host":"h","pid":1}"#);
-        let watched = format!("{end}; to be sure that nobody renews it, --wait watches it for 15s");
+        let watched = format!("{end}; it takes 15s to be sure that nobody renews it, and --wait waits that long");
         let at_most = r#","guarantee":"at-most-one""#;
         assert_eq!(said(&format!("{at_most}{a}")), format!("the lease of a {watched}"));
         assert_eq!(said(&format!(r#"{at_most}{a},"waiting_on":5"#)), format!("the lease before that of a {watched}"));

@@ -122,7 +122,9 @@ pub(super) fn ran_out_in_words(slot: &SlotView) -> Option<String> {
     };
     let length = words::length(lease.longest());
     Some(if lease.dies_in_time() {
-        format!("{which} ran out at {since}; to be sure that nobody renews it, --wait watches it for {length}")
+        format!(
+            "{which} ran out at {since}; it takes {length} to be sure that nobody renews it, and --wait waits that long"
+        )
     } else {
         format!("{which} ran out at {since}, and its command may still run")
     })

@@ -186,6 +186,9 @@ fn a_drain_of_a_host_that_takes_part_nowhere_and_may_lead_is_not_said_to_stop_no
         let said = fleet.ctl(&["drain", "one"]);
         let (_, last) = said.output.split_once(&format!("0 of 1 elections below {}\n", fleet.root)).unwrap();
         assert!(said.code == 0 && last.starts_with(&told), "{said:?}");
+        // Only a record that can be read names a host.
+        let doubt = "; no host called one takes part (nobody takes part): is the name right?\n";
+        assert_eq!(last.ends_with(doubt), record == "garbage", "{said:?}");
     }
 }
 
@@ -331,4 +334,31 @@ fn to_undrain_a_host_that_is_not_drained_names_those_that_are() {
         assert!(said.code == 2 && said.error.contains("/no/such/root does not exist"), "{said:?}");
     }
     assert_eq!(fleet.ctl(&["undrain", "gamma"]).code, 0);
+}
+
+/// Their leases ran out, and nobody has taken them.
+#[test]
+fn when_the_time_is_over_what_a_host_may_lead_is_named_once_more_without_the_reasons() {
+    let fleet = Fleet::new(3);
+    let record =
+        r#"{"v":1,"state":"held","lease_ms":8000,"guarantee":"at-most-one","holder":{"id":"a","host":"one","pid":1}}"#;
+    for election in &fleet.elections {
+        let path = fleet.path(election);
+        for below in ["lease", "term", "election"] {
+            election.admin.create_all(&format!("{path}/{below}"));
+        }
+        election.admin.set(&format!("{path}/lease"), record);
+    }
+    wait::until("they are overdue", || fleet.elections.iter().all(|it| fleet.status(it).contains("is overdue by")));
+    let mut names: Vec<_> = fleet.elections.iter().map(|election| election.name.as_str()).collect();
+    names.sort_unstable();
+    let drain = ["drain", "one", "--wait", "--timeout", "1s"];
+    let said = fleet.ctl(&drain);
+    let (first, last) =
+        (format!("one is drained; it may lead {} (the lease of a ran out at ", names[0]), names.join(", "));
+    let last = format!("one is drained; it may lead {last} (1s have passed); a longer --timeout may tell\n");
+    assert!(said.code == 2 && said.output.ends_with(&last), "{said:?}");
+    assert!(said.output.matches(&first).count() == 1 && said.output.lines().count() == 3, "once: {said:?}");
+    assert_eq!(fleet.ctl(&[&drain[..], &["--json"]].concat()).json()["state"], "unknown");
+    assert_eq!(fleet.ctl(&["drain", "one", "--wait"]).code, 0, "it takes eight seconds to be sure");
 }

@@ -217,5 +217,5 @@ fn no_host_is_said_to_lead_nothing_by_the_word_of_one_server() {
         election.admin.set(&format!("{base}/lease"), &record(1));
         said.join().unwrap()
     });
-    assert!(said.code == 1 && said.output.contains("one still leads job"), "{said:?}");
+    assert!(said.code == 2 && said.output.contains("one still leads job"), "{said:?}");
 }

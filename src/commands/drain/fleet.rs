@@ -48,11 +48,16 @@ pub(super) struct Fleet {
 }
 
 impl Fleet {
-    /// Whether the host takes part, or may lead: a name that nobody has is a typing mistake. Who led where that is not known may be on it.
+    /// Whether the host takes part, or may lead, as far as we may read: a name that nobody has is a typing mistake. Who led where that
+    /// is not known may be on it.
     pub fn may_have_it(&self) -> bool {
-        let Self { shared, is_named, led, unknown, perhaps, closed, .. } = self;
-        let may_lead = !led.is_empty() || !unknown.is_empty() || !perhaps.is_empty() || !closed.is_empty();
-        *shared > 0 || *is_named || may_lead
+        let Self { led, unknown, perhaps, .. } = self;
+        self.has_it() || !led.is_empty() || !unknown.is_empty() || !perhaps.is_empty()
+    }
+
+    /// Whether somebody has said that he is on it.
+    pub fn has_it(&self) -> bool {
+        self.shared > 0 || self.is_named
     }
 
     /// Who takes part in this election.

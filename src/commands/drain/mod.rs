@@ -17,7 +17,7 @@ use self::fleet::Fleet;
 use super::orders::following::{self, Given, Step, gone};
 use super::orders::replacing::Present;
 use super::orders::{Patience, Progress, TRIES, sent};
-use super::{Answer, CommandContext, CommandError, DONE, NOT_DONE, millis, path_of};
+use super::{Answer, CommandContext, CommandError, DONE, NOT_DONE, NOT_KNOWN, millis, path_of};
 use crate::clock;
 use crate::observe::words;
 use crate::random;
@@ -118,8 +118,9 @@ async fn until_it_leads_none(
             return Ok(Step::Done(Ok(settled(order, &fleet))));
         }
         progress.tell(&report::waits_for(order.host, &fleet));
-        let state = if may_lead || !fleet.stays.is_empty() { "leading" } else { "unknown" };
-        Ok(Step::NotYet(Ok(told(order, &fleet, state, NOT_DONE, &report::unfinished(order, &fleet, limit)))))
+        let leads = may_lead || !fleet.stays.is_empty();
+        let (state, status) = if leads { ("leading", NOT_DONE) } else { ("unknown", NOT_KNOWN) };
+        Ok(Step::NotYet(Ok(told(order, &fleet, state, status, &report::unfinished(order, &fleet, limit)))))
     })
     .await?
 }
@@ -139,7 +140,7 @@ fn settled(order: &Drained<'_>, fleet: &Fleet) -> Answer {
     if fleet.stays.is_empty() {
         return match fleet.closed.as_slice() {
             [] => told(order, fleet, "idle", DONE, &format!("{host} leads no election any more")),
-            _ => told(order, fleet, "unknown", NOT_DONE, &format!("{host} leads none of those that we may read")),
+            _ => told(order, fleet, "unknown", NOT_KNOWN, &format!("{host} leads none of those that we may read")),
         };
     }
     told(order, fleet, "leading", NOT_DONE, &report::stays_in(order, &fleet.stays))

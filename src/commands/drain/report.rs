@@ -8,31 +8,56 @@ use crate::observe::words;
 use crate::zookeeper::schema::control::remedy;
 
 pub(super) fn nobody_of_that_name(order: &Drained<'_>, fleet: &Fleet) -> String {
-    let hosts: Vec<_> = fleet.hosts.iter().cloned().collect();
-    let hosts =
-        if hosts.is_empty() { "nobody takes part".to_owned() } else { format!("these take part: {}", listed(&hosts)) };
-    let remedy = remedy::about_host("undrain", order.host, order.root);
+    let (host, hosts) = (order.host, who_takes_part(fleet));
+    let remedy = remedy::about_host("undrain", host, order.root);
+    if fleet.closed.is_empty() {
+        return format!(
+            "No host called {host} takes part now ({hosts}). The drain is stored for that name and stops nothing now; {remedy} removes it"
+        );
+    }
     format!(
-        "No host called {} takes part now ({hosts}). The drain is stored for that name and stops nothing now; {remedy} removes it",
-        order.host
+        "No host called {host} takes part in the elections that we may read ({hosts}); whether it takes part in {} is not known. The \
+         drain is stored for that name: if it is mistyped, {remedy} removes it",
+        listed(&fleet.closed)
     )
+}
+
+fn who_takes_part(fleet: &Fleet) -> String {
+    let hosts: Vec<_> = fleet.hosts.iter().cloned().collect();
+    if hosts.is_empty() { "nobody takes part".to_owned() } else { format!("these take part: {}", listed(&hosts)) }
+}
+
+/// Where it may lead, for all that is known, and nobody has named it.
+fn doubt(host: &str, fleet: &Fleet) -> Option<String> {
+    let sentence = || format!("no host called {host} takes part ({}): is the name right?", who_takes_part(fleet));
+    (!fleet.has_it()).then(sentence)
 }
 
 /// What nobody waits for, if there is anything to say. What we may not read was told.
 pub(super) fn not_waited_for(order: &Drained<'_>, fleet: &Fleet) -> Option<String> {
+    let waits_for = || Some(waits_for(order.host, fleet)).filter(|may_lead| !may_lead.is_empty());
     match fleet.shared {
-        0 if fleet.may_have_it() => Some(waits_for(order.host, fleet)).filter(|may_lead| !may_lead.is_empty()),
+        0 if fleet.may_have_it() => {
+            let parts: Vec<_> = waits_for().into_iter().chain(doubt(order.host, fleet)).collect();
+            (!parts.is_empty()).then(|| parts.join("; "))
+        }
         0 => Some(nobody_of_that_name(order, fleet)),
         _ => (!fleet.alone.is_empty()).then(|| stays_in(order, &fleet.alone)),
     }
 }
 
 pub(super) fn waits_for(host: &str, fleet: &Fleet) -> String {
-    let stays = part(&fleet.stays, |names| format!("; it stays leader of {names}, which no other host could lead"));
-    may_lead(host, fleet) + &stays.unwrap_or_default()
+    let perhaps: Vec<_> = fleet.perhaps.iter().map(|(name, why)| format!("{name} ({why})")).collect();
+    may_lead_or_stays(host, fleet, &perhaps)
 }
 
-fn may_lead(host: &str, fleet: &Fleet) -> String {
+/// `perhaps`: nobody knows whether it leads these.
+fn may_lead_or_stays(host: &str, fleet: &Fleet, perhaps: &[String]) -> String {
+    let stays = part(&fleet.stays, |names| format!("; it stays leader of {names}, which no other host could lead"));
+    may_lead(host, fleet, perhaps) + &stays.unwrap_or_default()
+}
+
+fn may_lead(host: &str, fleet: &Fleet, perhaps: &[String]) -> String {
     let is_now = !fleet.led.is_empty();
     let led = part(&fleet.led, |names| format!("{host} still leads {names}"));
     let who = if is_now { "it" } else { host };
@@ -44,8 +69,7 @@ fn may_lead(host: &str, fleet: &Fleet) -> String {
         )
     });
     let who = if unknown.is_some() { "it".to_owned() } else { who };
-    let perhaps: Vec<_> = fleet.perhaps.iter().map(|(name, why)| format!("{name} ({why})")).collect();
-    let perhaps = part(&perhaps, |names| format!("{who} may lead {names}"));
+    let perhaps = part(perhaps, |names| format!("{who} may lead {names}"));
     [led, next, unknown, perhaps].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
@@ -56,12 +80,16 @@ pub(super) fn closed(host: &str, fleet: &Fleet) -> String {
 }
 
 pub(super) fn unfinished(order: &Drained<'_>, fleet: &Fleet, limit: Duration) -> String {
-    let what = format!("{} ({} have passed)", waits_for(order.host, fleet), words::length(limit));
+    // Why that is not known of these was told.
+    let perhaps: Vec<_> = fleet.perhaps.iter().map(|(name, _)| name.clone()).collect();
+    let what = may_lead_or_stays(order.host, fleet, &perhaps);
+    let what = format!("{what} ({} have passed)", words::length(limit));
+    let longer = (!perhaps.is_empty()).then(|| "a longer --timeout may tell".to_owned());
     let is_led = !fleet.led.is_empty() || !fleet.unknown.is_empty();
     let why = is_led.then(|| why_not_yet(fleet, &order.drain.forced(order.host, order.root)));
     let is_alone = !fleet.next.is_empty() || !fleet.stays.is_empty();
     let remedy = is_alone.then(|| remedy_for_the_only_one(order));
-    [Some(what), why, remedy].into_iter().flatten().collect::<Vec<_>>().join("; ")
+    [Some(what), longer, why, remedy, doubt(order.host, fleet)].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// Of elections that no other host could lead.
