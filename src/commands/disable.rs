@@ -99,7 +99,7 @@ async fn give(
 fn end(order: &Disabled, base: &str) -> String {
     match order.for_ms {
         Some(_) => order.end(),
-        None => format!("until somebody runs: {}", remedy::about_election("enable", base)),
+        None => format!("until somebody ends it ({})", remedy::about_election("enable", base)),
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::output::{Cell, Output, Tone};
 use super::overdue;
 use super::slot_state::{self, SlotState, WhyNobody, last_run};
-use super::status::drain_json;
+use super::status::{drain_json, drained_in_words};
 use super::{Answer, CommandContext, CommandError, path_of};
 use crate::config::ctl::OutputFormat;
 use crate::zookeeper::admin::Facts;
@@ -58,17 +58,17 @@ fn whole(fleet: &Fleet, output: &Output) -> String {
             let columns = if format == OutputFormat::Wide { WIDE } else { USUAL };
             let rows = elections.iter().map(|(name, election)| row(name, election, columns, output));
             let rows: Vec<_> = rows.chain(closed.iter().map(|name| closed_row(name, columns))).collect();
-            output.table(columns, &rows) + &drained(drains, output)
+            output.table(columns, &rows) + &drained(fleet, output)
         }
     }
 }
 
 /// One line for each host that is drained; a row of plain is an election.
-fn drained(drains: &[DrainView], output: &Output) -> String {
+fn drained(Fleet { root, drains, .. }: &Fleet, output: &Output) -> String {
     if drains.is_empty() || output.format == OutputFormat::Plain {
         return String::new();
     }
-    let said = |view: &DrainView| format!("{} {}", view.host, view.drain.said(view.written_at));
+    let said = |view: &DrainView| drained_in_words(view, (root, ""), output);
     let facts: Vec<_> = drains.iter().map(|view| ("drained", Cell::new(said(view), Tone::Warning))).collect();
     format!("\n{}", output.facts(&facts))
 }

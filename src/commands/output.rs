@@ -140,11 +140,24 @@ impl Output {
 
     /// A part of a sentence that somebody else wrote.
     pub fn part<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let more = text.chars().count().saturating_sub(LONGEST_PART);
-        if more == 0 || !self.format.is_table() {
-            return text.into();
+        match self.left_out(text) {
+            None => text.into(),
+            Some(note) => format!("{}{note}", cut(text, LONGEST_PART)).into(),
         }
-        format!("{} ({more} more characters, -o plain shows them)", cut(text, LONGEST_PART)).into()
+    }
+
+    /// The same in quotes, so that no quotes and no end of a line in it garble the sentence.
+    pub fn quoted_part(&self, text: &str) -> String {
+        match self.left_out(text) {
+            None => format!("{text:?}"),
+            Some(note) => format!("{:?}{note}", cut(text, LONGEST_PART)),
+        }
+    }
+
+    fn left_out(&self, text: &str) -> Option<String> {
+        let more = text.chars().count().saturating_sub(LONGEST_PART);
+        let is_cut = more > 0 && self.format.is_table();
+        is_cut.then(|| format!(" ({more} more characters, -o plain shows them)"))
     }
 
     /// How long ago it was, by two clocks that need not agree: never negative.

@@ -16,7 +16,7 @@ use crate::config::ctl::OutputFormat;
 use crate::observe::words;
 use crate::zookeeper::admin::Facts;
 use crate::zookeeper::admin::view::{DrainView, ElectionView, SlotView, Unreadable};
-use crate::zookeeper::schema::control::drain::Drain;
+use crate::zookeeper::client::ensure_path::parent;
 use crate::zookeeper::schema::control::{Disabled, Handover, remedy};
 use crate::zookeeper::schema::lease::{Holder, Lease};
 use crate::zookeeper::schema::member::Member;
@@ -198,18 +198,16 @@ fn ordered(election: &ElectionView, output: &Output) -> Vec<(&'static str, Cell)
     if let Some((order, lapsed)) = election.orders.disabled.as_ref().map(|order| (order, "")).or(over) {
         let age = output.age(order.since.unwrap_or_default());
         let (end, remedy) = (order.end(), remedy::about_election("enable", &election.base));
-        let (by, reason) = (output.part(&order.by), output.part(&order.reason));
+        let (by, reason) = (output.part(&order.by), output.quoted_part(&order.reason));
         let text = format!("by {by} {age} ago, {end}{lapsed}: {reason}; {remedy} ends it");
         facts.push(("disabled", Cell::new(text, Tone::Warning)));
     }
-    for DrainView { host, drain, written_at, is_in_force } in &election.drains {
+    for view in &election.drains {
+        let host = &view.host;
         if election.members().any(|member| member.host == *host) {
-            let is_alone = !drain.force && !election.members().any(|member| member.can_replace(host));
+            let is_alone = !view.drain.force && !election.members().any(|member| member.can_replace(host));
             let stays = if is_alone { "; no other host could lead, so it stays" } else { "" };
-            let lapsed = if *is_in_force { "" } else { lapsed(true) };
-            let (by, reason) = (output.part(&drain.by).into_owned(), output.part(&drain.reason).into_owned());
-            let said = Drain { reason, by, ..drain.clone() }.said(*written_at);
-            let text = format!("{host} {said}{lapsed}{stays}");
+            let text = drained_in_words(view, (parent(&election.base), stays), output);
             facts.push(("drained", Cell::new(text, Tone::Warning)));
         }
     }
@@ -298,6 +296,16 @@ fn object(election: &ElectionView, seen: &[SlotState], status: u8) -> Value {
 
 fn disabled_json(order: &Disabled) -> Value {
     with(json!(order), "until", json!(order.ends_at()))
+}
+
+/// Who drains a host below this root, since and until when, why, how far it is obeyed, and what ends it.
+pub(super) fn drained_in_words(view: &DrainView, (root, obeyed): (&str, &str), output: &Output) -> String {
+    let DrainView { host, drain, written_at, is_in_force } = view;
+    let (age, end, lapsed) =
+        (output.age(*written_at), drain.end(*written_at), if *is_in_force { "" } else { lapsed(true) });
+    let (by, reason) = (output.part(&drain.by), output.quoted_part(&drain.reason));
+    let remedy = remedy::about_host("undrain", host, root);
+    format!("{host} by {by} {age} ago, {end}{lapsed}: {reason}{obeyed}; {remedy} ends it")
 }
 
 fn handover_json(order: &Handover) -> Value {

@@ -280,7 +280,8 @@ fn a_host_that_leads_next_since_no_other_can_is_not_said_to_lead_none() {
     fleet.until_all_in_line(2);
     fleet.until_eligible("two");
     let said = fleet.ctl(&["drain", "one"]);
-    let until = format!("one is drained until somebody runs: zk-leaderctl undrain one --root {}; it takes", fleet.root);
+    let until =
+        format!("one is drained until somebody ends it (zk-leaderctl undrain one --root {}); it takes", fleet.root);
     assert!(said.code == 0 && said.output.starts_with(&until), "{said:?}");
     let (election, path) = (&fleet.elections[0], format!("{}/members/one", fleet.path(&fleet.elections[0])));
     wait::until("it stops its command", || election.admin.read(&path).contains("stopping"));

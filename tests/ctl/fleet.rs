@@ -181,7 +181,9 @@ fn a_host_is_drained_rebooted_and_undrained_and_every_election_is_led_all_the_ti
         status.contains("drained") && status.contains(": \"kernel\"") && status.contains("no: drained")
     });
     let list = ctl(&["list", "--path", &fleet.root]).output;
-    assert!(list.contains("drained  one by "), "{list}");
+    let ends = format!(" UTC: \"kernel\"; zk-leaderctl undrain one --root {} ends it", fleet.root);
+    assert_drained(&list, &ends);
+    assert_drained(&fleet.status(&fleet.elections[0]), &ends);
     first[0]
         .until_logged(&format!("It is not elected meanwhile; zk-leaderctl undrain one --root {} ends it", fleet.root));
 
@@ -207,6 +209,13 @@ fn a_host_is_drained_rebooted_and_undrained_and_every_election_is_led_all_the_ti
     assert_eq!(said.code, 0, "{said:?}");
     fleet.until_led_by("one");
     fleet.assert_handed_over();
+}
+
+/// `ends`: when, why, and what to do.
+#[track_caller]
+fn assert_drained(shown: &str, ends: &str) {
+    let line = shown.lines().find(|line| line.starts_with("drained") && line.contains(" one by "));
+    assert!(line.is_some_and(|line| line.contains("s ago, until 20") && line.contains(ends)), "{shown}");
 }
 
 const ELECTIONS: usize = 20;
@@ -345,8 +354,8 @@ fn what_a_message_tells_to_type_works_as_it_stands() {
     first[0].signal(Signal::SIGSTOP);
     let disabled = [
         remedy(&first[0].log(), "no host runs the command meanwhile; ", " ends it"),
-        remedy(&fleet.status(election), "r; ", " ends it"),
-        remedy(&fleet.about(election, &["doctor"]).output, "r; ", " lets it be led again"),
+        remedy(&fleet.status(election), "\"r\"; ", " ends it"),
+        remedy(&fleet.about(election, &["doctor"]).output, "\"r\"; ", " lets it be led again"),
         remedy(&fleet.about(election, &["enable", "--wait", "--timeout", "1ms"]).output, "1ms; ", " tells why"),
     ];
     first[0].signal(Signal::SIGCONT);

@@ -299,7 +299,7 @@ fn a_handover_is_refused_with_the_reason_where_nobody_could_take_over() {
     election.admin.create_all("/zk-leader-run/drains");
     let drain = format!("/zk-leader-run/drains/{host}");
     election.admin.create(&drain, r#"{"v":1,"order":"1","reason":"disk","by":"anna@h"}"#);
-    let remedy = format!(" until undrain: \"disk\"; zk-leaderctl undrain {host} ends that");
+    let remedy = format!(" until somebody ends it: \"disk\"; zk-leaderctl undrain {host} ends that");
     refused(&["--to", "b"], &["b cannot take over: drained by anna@h", &remedy]);
     election.admin.delete(&drain);
     assert_eq!(election.diary.starts().len(), 1);

@@ -59,10 +59,10 @@ fn a_reason_is_not_needed() {
     let election = election();
     election.prepare();
     let said = ctl(&["disable", &election.name]);
-    let until = format!(" is disabled until somebody runs: zk-leaderctl enable {}\n", election.name);
+    let until = format!(" is disabled until somebody ends it (zk-leaderctl enable {})\n", election.name);
     assert!(said.code == 0 && said.output.ends_with(&until), "{said:?}");
     let status = ctl(&["status", &election.name]).output;
-    assert!(status.contains(" until further notice: maintenance; "), "{status}");
+    assert!(status.contains(" ago, until somebody ends it: \"maintenance\"; "), "{status}");
 }
 
 #[test]
@@ -71,7 +71,8 @@ fn a_long_reason_does_not_hide_what_ends_the_order() {
     election.prepare();
     let reason = "long ".repeat(200);
     assert_eq!(ctl(&["disable", &election.name, "--reason", &reason]).code, 0);
-    let remedy = format!("long ... (800 more characters, -o plain shows them); zk-leaderctl enable {} ", election.name);
+    let remedy =
+        format!("long ...\" (800 more characters, -o plain shows them); zk-leaderctl enable {} ", election.name);
     for verb in ["status", "doctor"] {
         let said = ctl(&[verb, &election.name]).output;
         assert!(said.contains(&remedy), "{said}");
@@ -242,7 +243,7 @@ fn every_host_says_who_has_disabled_the_election_why_and_for_how_long() {
     assert!(end.starts_with("until 20") && end.ends_with(" UTC"), "{said:?}");
     for words in [["status", &election.name], ["doctor", &election.name]] {
         let shown = ctl(&words).output;
-        assert!(shown.contains(&format!("{end}: CHG-123")), "{shown}");
+        assert!(shown.contains(&format!("{end}: \"CHG-123\"")), "{shown}");
     }
     let user = nix::unistd::User::from_uid(nix::unistd::getuid()).unwrap().unwrap().name;
     for host in &hosts {

@@ -101,7 +101,8 @@ fn an_operator_whose_clock_is_fast_does_not_take_the_order_of_another_one_for_en
     election.prepare();
     anna();
     let said = bob(&["status", name]).output;
-    let remedy = format!(" (lapsed by the clock of this host): Anna: restore; zk-leaderctl enable {name} ends it\n");
+    let remedy =
+        format!(" (lapsed by the clock of this host): \"Anna: restore\"; zk-leaderctl enable {name} ends it\n");
     assert!(said.contains(&remedy), "{said}");
     assert_eq!(bob(&["status", name, "--json"]).json()["lapsed"]["disabled"]["reason"], "Anna: restore");
     let said = bob(&["disable", name, "--for", "3s"]);
@@ -110,7 +111,7 @@ fn an_operator_whose_clock_is_fast_does_not_take_the_order_of_another_one_for_en
     let _host = election.steady_host("a").spawn();
     wait::until("it is there", || election.admin.exists(&election.path("members/a")));
     let said = bob(&["status", name]).output;
-    assert!(said.contains("which may be fast: no host has deleted the order): Anna: restore; "), "{said}");
+    assert!(said.contains("which may be fast: no host has deleted the order): \"Anna: restore\"; "), "{said}");
     let whose =
         |said: &str, how: &str| said.contains(&format!("{how} the order of ")) && said.contains("Anna: restore");
     let said = bob(&["disable", name, "--for", "4h"]).output;

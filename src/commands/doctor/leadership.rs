@@ -42,7 +42,7 @@ pub(super) async fn findings(
 fn disabled(context: &CommandContext<'_>, election: &ElectionView) -> Option<Finding> {
     let order = election.orders.disabled.as_ref()?;
     let remedy = remedy::about_election("enable", &election.base);
-    let (by, end, reason) = (context.output.part(&order.by), order.end(), context.output.part(&order.reason));
+    let (by, end, reason) = (context.output.part(&order.by), order.end(), context.output.quoted_part(&order.reason));
     Some(advice("election", format!("disabled by {by} {end}: {reason}; {remedy} lets it be led again")))
 }
 

@@ -68,7 +68,7 @@ async fn drained(order: &Drained<'_>, wait: Option<Duration>) -> Result<Answer, 
         progress.tell(&format!("this replaces {}", replaced.said()));
     }
     let end = match (written_at, drain.lasts()) {
-        (_, None) => format!("until somebody runs: {}", remedy::about_host("undrain", host, root)),
+        (_, None) => format!("until somebody ends it ({})", remedy::about_host("undrain", host, root)),
         (None, Some(length)) => format!("for {}", words::length(length)),
         (written_at, _) => drain.end(written_at.unwrap_or_default()),
     };

@@ -44,7 +44,7 @@ impl View for Watch {
         let rows = elections.iter().map(|(name, election)| row(name, election, columns, output));
         let rows: Vec<_> = rows.chain(closed).collect();
         // First, so that many elections do not hide them.
-        let drains = drained(&seen.drains, output);
+        let drains = drained(seen, output);
         let drains = drains.trim_start();
         let gap = if drains.is_empty() { "" } else { "\n" };
         format!("{}\n\n{drains}{gap}{}", summary(seen), output.table(columns, &rows))

@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn a_refusal_says_whose_order_stands_and_what_ends_it() {
         let refused = drain(None, true).gives_way(NOW, Some(Duration::from_secs(3)), false, "zk-leaderctl undrain db1");
-        let sentence = "refused: this order would end earlier than the order of anna@adm until undrain: \"restore\"; \
+        let sentence = "refused: this order would end earlier than the order of anna@adm until somebody ends it: \"restore\"; \
                         zk-leaderctl undrain db1 ends that one";
         assert_eq!(refused, Err(CommandError::refused(sentence)));
         let refused = drain(None, true).gives_way(NOW, None, false, "R").unwrap_err().sentence;

@@ -67,6 +67,9 @@ pub struct Handover {
     pub since: Option<i64>,
 }
 
+/// The end of an order without one.
+const UNTIL_ENDED: &str = "until somebody ends it";
+
 impl Disabled {
     pub fn lasts(&self) -> Option<Duration> {
         self.for_ms.map(Duration::from_millis)
@@ -83,12 +86,12 @@ impl Disabled {
         )
     }
 
-    /// `until 2026-11-21 03:00:00 UTC`, `until further notice`.
+    /// `until 2026-11-21 03:00:00 UTC`, `until somebody ends it`.
     pub fn end(&self) -> String {
         match (self.ends_at(), self.lasts()) {
             (Some(end), _) => format!("until {}", moment(end)),
             (None, Some(length)) => format!("for {}", span(length)),
-            (None, None) => "until further notice".to_owned(),
+            (None, None) => UNTIL_ENDED.to_owned(),
         }
     }
 
@@ -256,7 +259,7 @@ mod tests {
         let until = "Disabled by root@adm until 2026-11-21 03:00:00 UTC";
         assert_eq!(said(Some(3_600_000), Some(1_795_226_400_000)), format!("{until}{rest}"));
         assert_eq!(said(Some(3_600_000), None), format!("Disabled by root@adm for 1h{rest}"));
-        assert_eq!(said(None, Some(5)), format!("Disabled by root@adm until further notice{rest}"));
+        assert_eq!(said(None, Some(5)), format!("Disabled by root@adm until somebody ends it{rest}"));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::moment::moment;
 use super::remedy::{about_host, word};
-use super::{ends_at, span};
+use super::{UNTIL_ENDED, ends_at, span};
 use crate::zookeeper::schema::json::{self, SchemaError, VERSION};
 
 /// The name of the directory below a root.
@@ -57,10 +57,9 @@ impl Drain {
         format!("by {} {}: {:?}", self.by, self.end(written_at), self.reason)
     }
 
-    /// `until 2026-11-21 03:00:00 UTC`, `until undrain`.
+    /// `until 2026-11-21 03:00:00 UTC`, `until somebody ends it`.
     pub fn end(&self, written_at: i64) -> String {
-        let end = self.ends_at(written_at).map_or_else(|| "undrain".to_owned(), moment);
-        format!("until {end}")
+        self.ends_at(written_at).map_or_else(|| UNTIL_ENDED.to_owned(), |end| format!("until {}", moment(end)))
     }
 
     /// What orders the same, even if no other host could take over.
@@ -93,7 +92,7 @@ mod tests {
         assert_eq!(drain.ends_at(1_795_222_800_000), Some(1_795_230_000_000));
         assert_eq!(drain.said(1_795_222_800_000), "by root@adm until 2026-11-21 03:00:00 UTC: \"kernel\"");
         let open = Drain { for_ms: None, ..drain };
-        assert_eq!((open.ends_at(5), open.said(5).as_str()), (None, "by root@adm until undrain: \"kernel\""));
+        assert_eq!((open.ends_at(5), open.said(5).as_str()), (None, "by root@adm until somebody ends it: \"kernel\""));
         let eternal = Drain { for_ms: Some(u64::MAX), ..open };
         assert!(eternal.ends_at(5) == Some(i64::MAX) && !eternal.said(5).is_empty());
     }
