@@ -90,7 +90,8 @@ fn changed_when_bad(election: &ElectionView) -> i64 {
 fn summary(seen: &Fleet) -> String {
     let all = seen.elections.len() + seen.closed.len();
     let led = seen.elections.iter().filter(|(_, election)| matches!(state(election).0, "led" | FOREIGN)).count();
-    format!("{all} elections below {}{}, {led} led", seen.root, seen.in_chroot)
+    let elections = if all == 1 { "election" } else { "elections" };
+    format!("{all} {elections} below {}{}, {led} led", seen.root, seen.in_chroot)
 }
 
 fn fingerprints(fleet: &Fleet) -> BTreeMap<&str, Fingerprint> {
@@ -156,6 +157,8 @@ mod tests {
         let mut watch = Watch::default();
         assert_eq!(order(&watch.news(None, &fleet, &plain), 1), "defbca");
         assert_eq!(order(watch.screen(&fleet, &plain).rsplit("\n\n").next().unwrap(), 0), "defbca");
+        let one = Fleet { elections: fleet.elections.into_iter().take(1).collect(), ..fleet };
+        assert_eq!(summary(&one), "1 election below /r, 0 led");
     }
 
     /// Nothing of ours changes with it.
