@@ -27,10 +27,12 @@ use crate::core::event::Event;
 use crate::core::machine::{Machine, RELEASE_LIMIT, Settings};
 use crate::core::operator_orders::{OperatorOrders, Orders};
 use crate::core::preemption::Preemption;
+use crate::core::settings::OnPause;
 use crate::core::time::Now;
 use crate::guard::probe::Prober;
 use crate::observe::console;
 use crate::observe::http::{self, Identity, Listener};
+use crate::observe::log::Habits;
 use crate::observe::status_publisher::StatusPublisher;
 use crate::observe::systemd;
 use crate::observe::vouching;
@@ -122,6 +124,10 @@ pub async fn supervise(
     Ok(Box::pin(supervisor.close(&mut signals, reason)).await)
 }
 
+fn habits(settings: &Settings, direct: Option<&Direct>) -> Habits {
+    Habits { vouches: direct.is_some(), freezes: settings.on_pause == OnPause::Freeze }
+}
+
 /// Drives the machine, carries out its actions and tells the observers.
 struct Supervisor {
     machine: Machine,
@@ -168,7 +174,7 @@ impl Supervisor {
             machine,
             answers,
             new_orders: election.orders(),
-            effects: Effects { election, direct, guard, auxiliary },
+            effects: Effects { election, habits: habits(settings, direct.as_ref()), direct, guard, auxiliary },
             orders: OperatorOrders::default(),
             runs_once,
             preemption: Preemption::new(config.preempt_after),
@@ -342,7 +348,7 @@ impl Supervisor {
     /// cuts them short and cancels a restart of this program. A restarted program makes the upgrade that this one was asked for.
     async fn close(self, signals: &mut SignalStream, reason: ExitReason) -> (ExitReason, Memory) {
         let machine = self.machine.past();
-        let Effects { mut election, direct, guard, mut auxiliary } = self.effects;
+        let Effects { mut election, direct, guard, mut auxiliary, .. } = self.effects;
         let address = direct.as_ref().map(|direct| direct.address().ip());
         let leave = async {
             if let Some(direct) = direct {

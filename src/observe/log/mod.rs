@@ -63,8 +63,17 @@ fn time_of_day() -> String {
     humantime::format_rfc3339_millis(SystemTime::now()).to_string()
 }
 
+/// What of the settings the words of a change of phase go by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Habits {
+    /// `--vouch`.
+    pub vouches: bool,
+    /// `--on-pause freeze`.
+    pub freezes: bool,
+}
+
 /// The one line of a change of phase. `others`: whose leases are the reason, if that is known.
-pub fn transition(transition: &Transition, others: &[String]) {
+pub fn transition(transition: &Transition, others: &[String], habits: Habits) {
     macro_rules! say {
         ($level:expr) => {
             tracing::event!(
@@ -76,7 +85,7 @@ pub fn transition(transition: &Transition, others: &[String]) {
                 lease_left_ms = transition.lease_left.map(words::millis),
                 next_in_ms = transition.next_in.map(words::millis),
                 "{}",
-                sentence(transition, others, clock::time_of_day())
+                sentence(transition, (others, habits), clock::time_of_day())
             )
         };
     }
@@ -88,14 +97,14 @@ pub fn transition(transition: &Transition, others: &[String]) {
 }
 
 /// The time of day is in milliseconds since 1970.
-fn sentence(transition: &Transition, others: &[String], time_of_day: i64) -> String {
+fn sentence(transition: &Transition, about: (&[String], Habits), time_of_day: i64) -> String {
     let Transition { from, to, why, next_in, .. } = *transition;
     // Only a host that stands back knows how long it follows.
     let stands_back = next_in.filter(|_| to == PhaseName::Following).map(|left| {
         let end = time_of_day.saturating_add(milliseconds(left));
         format!("stays out of the queue until {} (--stand-back)", moment(end))
     });
-    let reason = reason(transition, others);
+    let reason = reason(transition, about);
     let reason = match (why, stands_back) {
         (Why::StandingBack, Some(end)) => format!("this host resigned, and {end}; another host may lead"),
         (_, Some(end)) => format!("{reason}; this host {end}"),
@@ -116,7 +125,7 @@ fn sentence(transition: &Transition, others: &[String], time_of_day: i64) -> Str
 }
 
 /// The words of the reason, as far as the two phases change them.
-fn reason(transition: &Transition, others: &[String]) -> String {
+fn reason(transition: &Transition, (others, habits): (&[String], Habits)) -> String {
     let Transition { from, to, why, grant, next_in, .. } = *transition;
     match why {
         Why::WaitOver | Why::TooLate if !others.is_empty() => {
@@ -137,24 +146,26 @@ fn reason(transition: &Transition, others: &[String]) -> String {
         }
         // A process that stays to free its lease.
         Why::ContactLost if to == PhaseName::Releasing => "the command has ended".to_owned(),
-        Why::ContactLost => contact_lost(from, next_in),
+        Why::ContactLost => contact_lost(from, next_in, habits.freezes),
         Why::LeaseEnding if from == PhaseName::Vouched => {
             "ZooKeeper was not back before the end of --vouch-limit, or of the promises; the command is stopped, and killed \
              when the lease ends"
                 .to_owned()
         }
+        Why::ReleaseUnconfirmed if !habits.vouches => UNCONFIRMED.to_owned(),
         Why::ReleaseUnconfirmed if to == PhaseName::Following => {
-            "could not tell ZooKeeper that the command stopped; the next leader waits until the lease is over (with --vouch, this \
-             process still frees it when ZooKeeper is back)"
-                .to_owned()
+            format!("{UNCONFIRMED} (with --vouch, this process still frees it when ZooKeeper is back)")
         }
         Why::StopRequested if to != PhaseName::Stopping => "a signal asks us to stop".to_owned(),
         why => words::reason(why).to_owned(),
     }
 }
 
-/// What is missing, and until when it must be back.
-fn contact_lost(from: PhaseName, stops_in: Option<Duration>) -> String {
+const UNCONFIRMED: &str =
+    "could not tell ZooKeeper that the command stopped; the next leader waits until the lease is over";
+
+/// What is missing, what becomes of the command meanwhile, and until when it must be back.
+fn contact_lost(from: PhaseName, stops_in: Option<Duration>, freezes: bool) -> String {
     let within = match stops_in {
         None => "in time".to_owned(),
         Some(Duration::ZERO) => "at once".to_owned(),
@@ -164,9 +175,10 @@ fn contact_lost(from: PhaseName, stops_in: Option<Duration>) -> String {
         // ZooKeeper has been away for a while.
         ("not every host that could take over holds back any more", "all do again, or ZooKeeper")
     } else {
-        (words::reason(Why::ContactLost), "it")
+        (words::reason(Why::ContactLost), if freezes { "contact" } else { "it" })
     };
-    format!("{lost}; unless {back} is back {within}, the command is stopped, and killed when the lease ends")
+    let meanwhile = if freezes { ", and the command is frozen (--on-pause freeze)" } else { "" };
+    format!("{lost}{meanwhile}; unless {back} is back {within}, the command is stopped, and killed when the lease ends")
 }
 
 /// A warning is for an operator to see; an error ends this process unexpectedly.
@@ -260,7 +272,7 @@ mod tests {
 
     #[test]
     fn a_transition_is_one_line_for_people() {
-        let line = written(Format::Human, false, LevelFilter::INFO, || transition(&PAUSED, &[]));
+        let line = written(Format::Human, false, LevelFilter::INFO, || transition(&PAUSED, &[], Habits::default()));
         assert_eq!(
             line,
             "2026-11-20T03:00:00.123Z zk-leader-run[job h1:7]: warning: leading -> paused: contact with ZooKeeper is lost; unless \
@@ -271,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_transition_is_one_json_object() {
-        let line = written(Format::Json, false, LevelFilter::INFO, || transition(&PAUSED, &[]));
+        let line = written(Format::Json, false, LevelFilter::INFO, || transition(&PAUSED, &[], Habits::default()));
         assert_eq!(line.lines().count(), 1);
         let object: serde_json::Value = serde_json::from_str(&line).unwrap();
         assert_eq!(
@@ -287,7 +299,7 @@ mod tests {
 
     #[test]
     fn a_transition_is_one_entry_of_the_journal() {
-        let entry = written(Format::Journald, false, LevelFilter::INFO, || transition(&PAUSED, &[]));
+        let entry = written(Format::Journald, false, LevelFilter::INFO, || transition(&PAUSED, &[], Habits::default()));
         assert_eq!(
             entry,
             "SYSLOG_IDENTIFIER=zk-leader-run\nPRIORITY=4\n\
@@ -302,7 +314,8 @@ mod tests {
 
     #[test]
     fn the_same_reason_has_other_words_in_another_phase() {
-        let said = |from, to, why| sentence(&Transition { from, to, why, ..PAUSED }, &[], 0);
+        let with_vouch = Habits { vouches: true, ..Habits::default() };
+        let said = |from, to, why| sentence(&Transition { from, to, why, ..PAUSED }, (&[], with_vouch), 0);
         let (vouched, stopping) = (PhaseName::Vouched, PhaseName::Stopping);
         assert!(said(vouched, PhaseName::Paused, Why::ContactLost).contains("holds back any more"));
         assert!(said(vouched, stopping, Why::LeaseEnding).contains("before the end of --vouch-limit"));
@@ -310,23 +323,45 @@ mod tests {
         assert!(said(PhaseName::Leading, stopping, Why::StopRequested).contains("--stop-timeout"));
         let idle = said(PhaseName::Following, PhaseName::Done, Why::StopRequested);
         assert_eq!(idle, "following -> done: a signal asks us to stop", "no command runs");
-        let unconfirmed = |to| {
+        let unconfirmed = |to, habits| {
             let (from, why) = (PhaseName::Releasing, Why::ReleaseUnconfirmed);
-            sentence(&Transition { from, to, why, next_in: None, ..PAUSED }, &[], 0)
+            sentence(&Transition { from, to, why, next_in: None, ..PAUSED }, (&[], habits), 0)
         };
         assert!(
-            unconfirmed(PhaseName::Following)
+            unconfirmed(PhaseName::Following, with_vouch)
                 .ends_with("(with --vouch, this process still frees it when ZooKeeper is back)")
         );
         assert!(
-            unconfirmed(PhaseName::Done).ends_with("(with --vouch, a host that was not asked waits for --vouch-limit)")
+            unconfirmed(PhaseName::Done, with_vouch)
+                .ends_with("(with --vouch, a host that was not asked waits for --vouch-limit)")
+        );
+        for to in [PhaseName::Following, PhaseName::Done] {
+            assert!(unconfirmed(to, Habits::default()).ends_with("waits until the lease is over"), "without --vouch");
+        }
+    }
+
+    #[test]
+    fn of_a_command_that_is_frozen_without_contact_the_line_says_so() {
+        let habits = Habits { freezes: true, ..Habits::default() };
+        let said = |from| sentence(&Transition { from, ..PAUSED }, (&[], habits), 0);
+        assert_eq!(
+            said(PhaseName::Leading),
+            "leading -> paused: contact with ZooKeeper is lost, and the command is frozen (--on-pause freeze); unless contact is back \
+             within 6.025s, the command is stopped, and killed when the lease ends"
+        );
+        assert!(
+            said(PhaseName::Vouched).contains("any more, and the command is frozen (--on-pause freeze); unless all do")
         );
     }
 
     #[test]
     fn a_host_that_stands_back_says_until_when() {
         let said = |from, why, next_in| {
-            sentence(&Transition { from, to: PhaseName::Following, why, next_in, ..PAUSED }, &[], 1_795_229_940_000)
+            sentence(
+                &Transition { from, to: PhaseName::Following, why, next_in, ..PAUSED },
+                (&[], Habits::default()),
+                1_795_229_940_000,
+            )
         };
         let (releasing, minute) = (PhaseName::Releasing, Some(Duration::from_secs(60)));
         let until = "stays out of the queue until 2026-11-21 03:00:00 UTC (--stand-back)";
@@ -345,7 +380,7 @@ mod tests {
     fn a_process_that_stays_to_free_its_lease_says_why_and_how_long() {
         let said = |from, why, next_in| {
             let to = PhaseName::Releasing;
-            sentence(&Transition { from, to, why, next_in, ..PAUSED }, &[], 0)
+            sentence(&Transition { from, to, why, next_in, ..PAUSED }, (&[], Habits::default()), 0)
         };
         let (ended, nine_minutes) = (said(PhaseName::Vouched, Why::CommandEnded, None), Some(Duration::from_secs(540)));
         let later = said(PhaseName::Releasing, Why::ContactLost, nine_minutes);
@@ -366,7 +401,11 @@ mod tests {
     fn the_line_names_those_whose_leases_are_the_reason() {
         let said = |to, why, others: &[&str]| {
             let others: Vec<_> = others.iter().map(ToString::to_string).collect();
-            sentence(&Transition { from: PhaseName::Following, to, why, next_in: None, ..PAUSED }, &others, 0)
+            sentence(
+                &Transition { from: PhaseName::Following, to, why, next_in: None, ..PAUSED },
+                (&others, Habits::default()),
+                0,
+            )
         };
         let in_vain = said(PhaseName::Done, Why::WaitOver, &["a on x"]);
         assert_eq!(in_vain, "following -> done: not elected within --wait; a on x has the lease");
@@ -380,7 +419,11 @@ mod tests {
         let following =
             Transition { from: PhaseName::Stopping, to: PhaseName::Following, why: Why::Released, ..PAUSED };
         let line = written(Format::Human, false, LevelFilter::INFO, || {
-            transition(&Transition { token: None, lease_left: None, next_in: None, ..following }, &[]);
+            transition(
+                &Transition { token: None, lease_left: None, next_in: None, ..following },
+                &[],
+                Habits::default(),
+            );
         });
         assert!(line.ends_with("stopping -> following: the lease is free\n"), "{line}");
     }
@@ -423,8 +466,8 @@ mod tests {
 
     #[test]
     fn colour_marks_the_level_and_nothing_else_changes() {
-        let plain = written(Format::Human, false, LevelFilter::INFO, || transition(&PAUSED, &[]));
-        let coloured = written(Format::Human, true, LevelFilter::INFO, || transition(&PAUSED, &[]));
+        let plain = written(Format::Human, false, LevelFilter::INFO, || transition(&PAUSED, &[], Habits::default()));
+        let coloured = written(Format::Human, true, LevelFilter::INFO, || transition(&PAUSED, &[], Habits::default()));
         assert!(coloured.contains("\x1b[33m warning:\x1b[0m"), "{coloured}");
         let stripped = coloured.replace("\x1b[0m", "").replace("\x1b[2m", "").replace("\x1b[33m", "");
         assert_eq!(stripped, plain);
