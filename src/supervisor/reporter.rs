@@ -34,6 +34,8 @@ pub(super) struct Reporter {
     guard_gone: bool,
     /// Until when it stands back: also in milliseconds since 1970, always the same for one end.
     stands_back: Option<(Timestamp, i64)>,
+    /// Why it does, if this program has seen that.
+    resigned: Option<Why>,
 }
 
 /// The part that outlives an upgrade.
@@ -99,7 +101,7 @@ impl Reporter {
             _ => {}
         }
         self.guard_gone |= *event == Event::GuardGone;
-        let stands_back = self.stands_back((clock, now), ineligibilities);
+        let stands_back = self.stands_back((clock, now), ineligibilities, actions);
         let mut status = member_status(snapshot, ineligibilities, self.status.since, stands_back);
         status.protection = words::protection(snapshot, self.guard_gone);
         status.left = if status.token.is_none() { self.status.token.or(self.status.left) } else { None };
@@ -121,13 +123,19 @@ impl Reporter {
     }
 
     /// The time of day until when this host stands back.
-    fn stands_back(&mut self, (clock, now): (Now, i64), ineligibilities: Ineligibilities) -> Option<i64> {
+    fn stands_back(
+        &mut self,
+        (clock, now): (Now, i64),
+        ineligibilities: Ineligibilities,
+        actions: &[Action],
+    ) -> Option<(i64, Option<Why>)> {
         let until = ineligibilities.stand_back_until;
         if self.stands_back.map(|(known, _)| known) != until {
+            self.resigned = actions.iter().find_map(resigned);
             let left = |until| milliseconds(clock.lease.until(until));
             self.stands_back = until.map(|until| (until, now.saturating_add(left(until))));
         }
-        self.stands_back.map(|(_, end)| end)
+        self.stands_back.map(|(_, end)| (end, self.resigned))
     }
 
     fn began(&mut self, now: i64, snapshot: &Snapshot) -> Option<Term> {
@@ -175,13 +183,29 @@ impl Reporter {
     }
 }
 
+/// The reason to resign that is announced.
+fn resigned(action: &Action) -> Option<Why> {
+    let Action::Announce(Transition { why, .. }) = *action else { return None };
+    matches!(why, Why::CrashLoop | Why::BeforeStartFailed | Why::FenceFailed).then_some(why)
+}
+
+fn stands_back_in_words(end: i64, why: Option<Why>) -> String {
+    let end = moment(end);
+    // The rest is said of the moment.
+    let why = why.and_then(|why| words::reason(why).split(';').next());
+    why.map_or_else(
+        || format!("stands back until {end}, as it has resigned"),
+        |why| format!("stands back until {end}: {why}"),
+    )
+}
+
 const STUCK: &str = "processes of its command survive SIGKILL";
 
 fn member_status(
     snapshot: &Snapshot,
     ineligibilities: Ineligibilities,
     since: i64,
-    stands_back: Option<i64>,
+    stands_back: Option<(i64, Option<Why>)>,
 ) -> MemberStatus {
     let role = if snapshot.held_term.is_some() { "leader" } else { "follower" };
     let token = snapshot.held_term.map(|held| held.grant.token);
@@ -192,7 +216,7 @@ fn member_status(
         (ineligibilities.drained, DRAINED),
     ];
     let why_not = why_not.into_iter().filter(|(is, _)| *is).map(|(_, why)| why.to_owned());
-    let stands_back = stands_back.map(|end| format!("stands back until {}, as it has resigned", moment(end)));
+    let stands_back = stands_back.map(|(end, why)| stands_back_in_words(end, why));
     let why_not = why_not.chain(stands_back).collect();
     MemberStatus { role, phase: words::phase(snapshot.phase), since, why_not, token, ..MemberStatus::default() }
 }
@@ -331,6 +355,31 @@ mod tests {
         let why_not = told(0, 1_795_229_940_000).map(|status| status.why_not);
         assert_eq!(why_not, Some(vec!["stands back until 2026-11-21 03:00:00 UTC, as it has resigned".to_owned()]));
         assert_eq!(told(10, 1_795_229_951_500), None);
+    }
+
+    #[test]
+    fn a_host_that_stands_back_says_why() {
+        let begun = at(Duration::ZERO);
+        let leads = leading(begun, at(Duration::from_secs(5)).lease).snapshot;
+        let snapshot = Snapshot { phase: PhaseName::Following, held_term: None, ..leads };
+        let until = Some(at(Duration::from_secs(60)).lease);
+        let bars = Ineligibilities { stand_back_until: until, ..Ineligibilities::default() };
+        let told = |why| {
+            let mut reporter = Reporter::default();
+            let resigns = [passes(PhaseName::Preparing, PhaseName::Releasing, why)];
+            let status = |reporter: &mut Reporter, actions: &[Action]| {
+                reporter.update((begun, 1_795_229_940_000), &Event::Ticked, &snapshot, bars, actions).status
+            };
+            let told = status(&mut reporter, &resigns).map(|status| status.why_not.concat());
+            assert_eq!(status(&mut reporter, &[]), None, "it goes on saying so");
+            told.unwrap()
+        };
+        let until = "stands back until 2026-11-21 03:00:00 UTC: ";
+        let crash_loop = told(Why::CrashLoop);
+        assert_eq!(crash_loop, format!("{until}the command failed more often than --max-restarts allows"));
+        let step = told(Why::BeforeStartFailed);
+        assert_eq!(step, format!("{until}the command of --before-start failed or took too long"));
+        assert_eq!(told(Why::FenceFailed), format!("{until}the previous leader could not be fenced"));
     }
 
     #[test]
