@@ -184,7 +184,7 @@ impl Upgrade {
     fn refuse(&mut self, why: &str) {
         self.stage = Stage::Idle;
         self.until = Timestamp::NEVER;
-        tracing::warn!("Not upgraded: {why}. Version {} goes on", env!("CARGO_PKG_VERSION"));
+        tracing::warn!("Not upgraded: {} Version {} goes on", ended(why), env!("CARGO_PKG_VERSION"));
     }
 
     /// What is needed now, if anything.
@@ -283,9 +283,20 @@ impl Upgrade {
     }
 }
 
+/// As a sentence: the new program may have answered with a question.
+fn ended(why: &str) -> String {
+    if why.ends_with(['.', '?', '!']) { why.to_owned() } else { format!("{why}.") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refusal_that_asks_gets_no_full_stop() {
+        assert_eq!(ended("no such option; did you mean stop-timeout?"), "no such option; did you mean stop-timeout?");
+        assert_eq!(ended("it cannot be started"), "it cannot be started.");
+    }
 
     /// No test waits for its end.
     const PATIENCE: Duration = Duration::from_secs(60);
