@@ -225,6 +225,13 @@ async fn who_needs_no_fence_any_more_fences_none_of_the_others() {
     assert_eq!((soon(fence.verdict()).await, runs.get()), (None, 1));
 }
 
+/// What the lease leaves for a step is no round number.
+#[test]
+fn a_time_limit_is_told_in_whole_milliseconds() {
+    let told = runner::complaint(runner::Outcome::TimedOut, Duration::from_nanos(470_534_211));
+    assert_eq!(told.as_deref(), Some("it took longer than 470ms and was killed"));
+}
+
 #[test]
 fn a_check_is_told_the_term_of_the_last_start() {
     let mut commands = AuxiliaryCommands::default();
