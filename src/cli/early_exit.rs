@@ -1,6 +1,7 @@
 //! A text that ends the program before it begins: help, the version, or an error.
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use crate::exit::Status;
@@ -35,7 +36,8 @@ impl EarlyExit {
         };
         if let Err(error) = written.or_else(unless_reader_is_gone) {
             // Where this cannot be written either, the status says it.
-            written_to(std::io::stderr(), format!("{}\n", unwritten(&error)).as_bytes()).ok();
+            let text = format!("{}: {}\n", program(), unwritten(&error));
+            written_to(std::io::stderr(), text.as_bytes()).ok();
             return ExitCode::from(if self.status == 0 { Status::InputOutput.code() } else { self.status });
         }
         ExitCode::from(self.status)
@@ -50,6 +52,12 @@ fn written_to(mut output: impl Write, text: &[u8]) -> io::Result<()> {
 /// `Ok` where the reader has read enough.
 pub fn unless_reader_is_gone(error: io::Error) -> io::Result<()> {
     if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) }
+}
+
+/// As it was called.
+fn program() -> String {
+    let called = std::env::args_os().next().unwrap_or_default();
+    Path::new(&called).file_name().unwrap_or(&called).to_string_lossy().escape_debug().to_string()
 }
 
 /// What is said of it.

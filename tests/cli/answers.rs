@@ -121,7 +121,9 @@ fn an_answer_that_cannot_be_written_is_a_failure() {
         let output = Command::new(program).args(words).env_clear().env("PATH", "/usr/bin:/bin").stdout(full).output();
         let output = output.unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
-        let is_said = said.starts_with("the answer could not be written to standard output: No space left on device");
+        let name = program.rsplit('/').next().unwrap();
+        let sentence = "the answer could not be written to standard output: No space left on device";
+        let is_said = said.starts_with(&format!("{name}: {sentence}"));
         assert!(output.status.code() == Some(74) && is_said, "{words:?}: {:?} {said}", output.status);
     }
     // Who closes a pipe has read enough.

@@ -115,7 +115,8 @@ fn an_answer_that_cannot_be_written_is_a_failure() {
         let output = command.stdin(Stdio::null()).stdout(full).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(74), "{words:?}: {said}");
-        assert!(said.contains("could not be written to standard output: No space left"), "{words:?}: {said}");
+        let sentence = "zk-leaderctl: the answer could not be written to standard output: No space left";
+        assert!(said.contains(sentence), "{words:?}: {said}");
     }
 }
 
