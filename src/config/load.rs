@@ -50,16 +50,16 @@ pub fn load(
     let name = election_name(command.first(), &Layers { file: &found.settings, ..layers })?;
     let settings = found.settings.of_election(&name);
     let layers = Layers { file: &settings, ..layers };
+    let notices: Vec<_> = found.notice.into_iter().chain(unknown_variables).collect();
     if layers.flag("print-config")? {
-        return Err(EarlyExit::answer(origins::page(&grammar, &layers, found.path.as_deref())));
+        return Err(EarlyExit::answer(origins::page(&grammar, &layers, (found.path.as_deref(), &notices))));
     }
     let Some(program) = command.first().cloned() else {
         return Err(command_line_errors::no_command(&grammar, &matches, arguments.last()).into());
     };
     let mut config = build::read(&program, command, &layers)?;
     config.file = found.path.map(|path| FileRead { path, options: origins::from_file(&grammar, &layers) });
-    config.notices.extend(found.notice);
-    config.notices.extend(unknown_variables);
+    config.notices.extend(notices);
     Ok(config)
 }
 

@@ -244,6 +244,14 @@ fn without_a_command_the_settings_can_be_printed_all_the_same() {
     );
 }
 
+/// A run says so, too: the setting that was meant may be missing.
+#[test]
+fn a_variable_that_nobody_knows_is_told_with_the_settings() {
+    let Err(stop) = parse(&["--print-config"], &[("ZK_LEADER_RUN_SERVICE_HOST", "10.0.0.1")]) else { panic!("it ran") };
+    let note = "# Note: the variable 'ZK_LEADER_RUN_SERVICE_HOST' is unknown and ignored";
+    assert_eq!((stop.stream, stop.text.lines().nth(1)), (Stream::Stdout, Some(note)));
+}
+
 #[test]
 fn a_releaser_is_told_what_the_file_said_and_reads_no_file() {
     let file = written("connect = \"zk1\"\nforeground = true\nstop-timeout = \"20s\"\nid = \"other\"\n");

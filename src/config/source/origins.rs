@@ -7,16 +7,20 @@ use clap::{Arg, Command};
 
 use crate::cli::environment_variable;
 use crate::cli::reference::{default_in_words, is_setting};
+use crate::config::error::printable;
 use crate::config::source::layers::{Layer, Layers};
 
 /// The column of the origins, if the values leave room.
 const COLUMN: usize = 40;
 const MASKED: &str = "********";
 
-/// The whole page. `file`: the configuration file that was read.
-pub fn page(command: &Command, layers: &Layers, file: Option<&str>) -> String {
+/// The whole page. `file`: the configuration file that was read. `notices`: what else is said of the settings.
+pub fn page(command: &Command, layers: &Layers, (file, notices): (Option<&str>, &[String])) -> String {
     let file = file.map_or_else(|| "no configuration file was read".to_owned(), |file| format!("{file} was read"));
     let mut page = format!("# Settings of zk-leader-run, each with its origin; {file}.\n");
+    for notice in notices {
+        writeln!(page, "# Note: {}", printable(notice)).ok();
+    }
     let mut heading = None;
     for argument in command.get_arguments().filter(|argument| is_setting(argument)) {
         if heading != argument.get_help_heading() {
@@ -108,7 +112,7 @@ mod tests {
         let process_environment = ProcessEnvironment::default();
         let layers =
             Layers { matches: &matches, process_environment: &process_environment, file: &FileSettings::default() };
-        let page = page(&command, &layers, None);
+        let page = page(&command, &layers, (None, &[]));
         assert!(page.contains("password = \"********\"") && !page.contains("hunter2"), "{page}");
     }
 }
