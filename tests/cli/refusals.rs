@@ -27,7 +27,12 @@ fn options_that_do_not_exist_or_lack_something_are_refused() {
         typed(&["--slot", "--"], 64, ["COMMAND:", "'--' is the value of --slot", "-- COMMAND"]),
         typed(&["--a\nb", "true"], 64, [r"--a\nb:", "no such option", "--help"]),
         typed(&["--name"], 64, ["--name:", "a value is missing", "write --name NAME"]),
-        typed(&["--dry-run=yes", "true"], 64, ["--dry-run:", "'yes'", "without a value"]),
+        typed(&["--dry-run=yes", "true"], 64, ["--dry-run:", "'yes'", "write --dry-run without a value"]),
+        typed(
+            &["--vouch=false", "true"],
+            64,
+            ["--vouch:", "'false'", "or set ZK_LEADER_RUN_VOUCH=false to turn off what the file turns on"],
+        ),
     ]);
 }
 

@@ -208,8 +208,10 @@ fn a_connection_that_goes_silent_between_two_answers_is_status_2() {
 #[test]
 fn mistakes_are_refused_with_their_remedy() {
     let long = "x".repeat(1001);
-    let cases: [(&[&str], &[&str]); 15] = [
+    let cases: [(&[&str], &[&str]); 17] = [
         (&["--watch", "list"], &["--watch", "belongs behind the command: zk-leaderctl list --watch"]),
+        (&["list", "--root", "/a"], &["--root", "no such option; write --path and the parent of the elections"]),
+        (&["status", "--root", "/a"], &["--root", "no such option; write --path and the znode of the election"]),
         (&["stauts"], &["stauts", "did you mean status?"]),
         (&["status", "--jsn"], &["--jsn", "--json"]),
         (&["status", "-o", "xml"], &["--output", "'xml'", "table, wide, json, yaml or plain"]),

@@ -6,7 +6,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, Error};
 
-use crate::cli::ctl;
+use crate::cli::{ctl, environment_variable, reference};
 use crate::config::error::{ConfigError, quoted};
 
 /// The error, unless it is a request for help.
@@ -23,7 +23,11 @@ pub fn error_of(error: &Error, program: &str) -> ConfigError {
             let value = text(error, ContextKind::InvalidValue).unwrap_or_default();
             ConfigError::usage(
                 option,
-                format_args!("unexpected value {}; write {option} without a value", quoted(&value)),
+                format_args!(
+                    "unexpected value {}; write {option} without a value{}",
+                    quoted(&value),
+                    turned_off(option, program)
+                ),
             )
         }
         ErrorKind::InvalidSubcommand => {
@@ -50,10 +54,20 @@ pub fn error_of(error: &Error, program: &str) -> ConfigError {
     }
 }
 
+/// How a switch of the configuration file is turned off.
+fn turned_off(option: &str, program: &str) -> String {
+    let (grammar, name) = (crate::cli::command(), option.trim_start_matches('-'));
+    let mut settings = grammar.get_arguments().filter(|argument| program == RUN && reference::is_setting(argument));
+    let is_ours = settings.any(|argument| argument.get_long() == Some(name));
+    let variable = || format!(", or set {}=false to turn off what the file turns on", environment_variable(name));
+    is_ours.then(variable).unwrap_or_default()
+}
+
 fn unknown(argument: &str, error: &Error, program: &str) -> String {
     let is_word = !argument.starts_with('-');
     let foreign = FOREIGN.iter().filter(|_| program == RUN).find(|(name, _)| *name == argument).map(|(_, ours)| *ours);
     let foreign = foreign.or(SERVERS.contains(&argument).then_some("--connect and the servers"));
+    let foreign = foreign.or_else(|| place(argument, program));
     let suggested = text(error, ContextKind::SuggestedArg).filter(|option| may_mean(argument, option));
     match (foreign, suggested) {
         _ if is_option_of_verb(argument, program) => format!("belongs behind the command: {program} {argument}"),
@@ -72,6 +86,16 @@ fn may_mean(typed: &str, option: &str) -> bool {
     const SIMILAR: f64 = 0.6;
     let (typed, option) = (typed.trim_start_matches('-'), option.trim_start_matches('-'));
     option.starts_with(typed) || strsim::normalized_damerau_levenshtein(typed, option) >= SIMILAR
+}
+
+/// What `--root`, which drain and undrain have, is called elsewhere.
+fn place(argument: &str, program: &str) -> Option<&'static str> {
+    match program.strip_prefix(ctl::PROGRAM)?.trim_start() {
+        "" | "drain" | "undrain" => None,
+        _ if argument != "--root" => None,
+        "list" => Some("--path and the parent of the elections"),
+        _ => Some("--path and the znode of the election"),
+    }
 }
 
 /// Whether `zk-leaderctl VERB` has this option, which was not known before the verb.
