@@ -101,7 +101,8 @@ fn a_session_timeout_that_is_not_granted_is_told() {
     let ensemble = Ensemble::built(1, &build);
     let election = Election::on(&ensemble.connect_string());
     let host = election.host("a").session_timeout("10s").spawn();
-    host.until_logged("ZooKeeper grants a session timeout of 8s instead of 10s");
+    let granted = "ZooKeeper grants a session timeout of 8s instead of 10s: the lease follows it";
+    host.until_logged(&format!("{granted}; write --session-timeout 8s, or change "));
     // These timings fit what was asked for.
     let mut misfit = election.host("b").session_timeout("10s").option("--stop-reserve", "3s").spawn();
     misfit.until_logged("renewal interval; write --stop-reserve at most 2.52s, or leave it out");

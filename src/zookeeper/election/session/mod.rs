@@ -32,6 +32,7 @@ use crate::zookeeper::client::error::{Refusal, no_session};
 use crate::zookeeper::client::task::Task;
 use crate::zookeeper::election::read;
 use crate::zookeeper::election::shared::Shared;
+use crate::zookeeper::schema::control::remedy::word;
 use crate::zookeeper::schema::settings::Settings;
 use companion::Companion;
 use contact::Contact;
@@ -179,11 +180,12 @@ fn report_grant(settings: &Settings, negotiated: Duration) {
     if negotiated == asked {
         return;
     }
-    let granted = humantime::format_duration(negotiated);
+    let granted = humantime::format_duration(negotiated).to_string();
     tracing::warn!(
-        "ZooKeeper grants a session timeout of {granted} instead of {}: the lease follows it; see minSessionTimeout \
-         and maxSessionTimeout of the servers",
-        humantime::format_duration(asked)
+        "ZooKeeper grants a session timeout of {granted} instead of {}: the lease follows it; write --session-timeout {}, or \
+         change minSessionTimeout or maxSessionTimeout of the servers",
+        humantime::format_duration(asked),
+        word(&granted)
     );
     let shortest = LIMIT_LEASES * settings.own_lease(negotiated);
     if let Some(limit) = settings.vouch.map(|vouch| vouch.limit).filter(|limit| *limit < shortest) {
