@@ -186,6 +186,7 @@ fn an_expired_certificate_in_the_place_of_a_good_one_is_not_taken_and_the_comman
     worn.link.reset();
     host.until_logged("Contact with ZooKeeper was restored");
     host.until_logged("TLS certificates have changed, and cannot be used");
+    host.until_logged("Those read before stay in use");
     assert!(host.log().contains("has expired; renew it"), "{}", host.log());
     election.diary.until_alive();
     assert_eq!(election.diary.starts().len(), 1, "{}", host.log());

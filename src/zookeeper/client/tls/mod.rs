@@ -84,7 +84,10 @@ impl Certificates {
                 if std::mem::replace(&mut state.told, flawed.clone()) != flawed {
                     let path = self.files.path(flaw.part).map(|path| path.display().to_string()).unwrap_or_default();
                     let complaint = flaw.complaint;
-                    tracing::warn!("TLS certificates have changed, and cannot be used: {path} {complaint}");
+                    tracing::warn!(
+                        "TLS certificates have changed, and cannot be used: {path} {complaint}. Those read before stay in use, and \
+                         the files are read again"
+                    );
                 }
             }
         }
