@@ -187,7 +187,7 @@ pub struct Options {
     ///
     /// auto: a cgroup where we may make one, else subreaper. subreaper: every orphan becomes a child of the guard.
     /// cgroup: a cgroup v2 of our own. pid-namespace: the command sees other process ids, and nothing can escape; needs
-    /// root or user namespaces. The choice is logged.
+    /// root or user namespaces. Which it is, /status and zk-leaderctl status -o json tell.
     #[arg(long, value_name = "HOW", default_value = "auto", help_heading = COMMAND)]
     pub contain: Option<OsString>,
 
