@@ -119,6 +119,9 @@ fn a_leader_whose_command_is_frozen_is_none() {
     link.cut();
     wait::until("it is not told to lead", || http::code(at, "/leader") == 503);
     assert_eq!(http::status(at)["command"]["frozen"], true);
+    host.until_logged(
+        "leading -> paused: contact with ZooKeeper is lost, and the command is frozen (--on-pause freeze); unless ",
+    );
     link.heal();
     wait::until("it is told to lead again", || http::code(at, "/leader") == 200);
 }
