@@ -118,6 +118,8 @@ pub enum Verb {
         watch: bool,
     },
     /// Show the last terms: who led, from when to when, and how it ended
+    ///
+    /// Of a job of --slot or --once-per, terms that ran nothing because the run was done are shown with -o wide, plain, json or yaml only.
     History {
         #[command(flatten)]
         which: Which,

@@ -9,6 +9,8 @@ use super::slot_state::{self, SlotState};
 use super::watch::View;
 use super::{Answer, CommandContext, CommandError};
 use crate::config::ctl::OutputFormat;
+use crate::core::action::Why;
+use crate::observe::words;
 use crate::zookeeper::admin::view::{self, ElectionView};
 use crate::zookeeper::schema::history::{self, History, Term, UNCLEAN};
 use crate::zookeeper::schema::run_marker::Run;
@@ -20,6 +22,9 @@ const WIDTH: i64 = 40;
 const LEASE_OVERDUE: &str = "lease overdue";
 const LEASE_FREE: &str = "lease free";
 const NOT_KNOWN: &str = "not known";
+
+/// The end of a term that ran nothing, because the run was done.
+const DUPLICATE: &str = words::reason_code(Why::Duplicate);
 
 /// The last terms of an election.
 pub(super) struct Terms {
@@ -64,6 +69,10 @@ async fn look(context: &CommandContext<'_>, lines: usize) -> Result<Terms, Comma
         None => History::default(),
     };
     let has_slots = slots.iter().any(|slot| slot.name.is_some()) || history.terms.iter().any(|term| term.slot != 0);
+    if context.output.format == OutputFormat::Table {
+        // Of six hosts that cron calls at one time, five have nothing to run.
+        history.terms.retain(|term| !term.ended.as_deref().is_some_and(|ended| ended.starts_with(DUPLICATE)));
+    }
     history.terms.drain(..history.terms.len().saturating_sub(lines));
     // After the history: the end of a run is written before that of its term.
     let runs = if *has_runs { view::runs(&context.client, base).await? } else { Vec::new() };

@@ -159,8 +159,11 @@ fn why(election: &ElectionView) -> Option<WhyNobody> {
     election.slots.iter().filter(|_| is_state).find_map(why)
 }
 
-/// With the reason why nobody leads or, between two runs of a job, with the end of the last one.
+/// For people, with the reason why nobody leads or, between two runs of a job, with the end of the last one.
 fn explained(state: &str, election: &ElectionView, output: &Output) -> String {
+    if output.format == OutputFormat::Plain {
+        return state.to_owned();
+    }
     match (why(election), last_run::in_short(election, output)) {
         (Some(WhyNobody::NoneInLine { members: 0, .. }), Some(run)) => format!("{state}; {run}"),
         (Some(why), _) => format!("{state}: {why}"),

@@ -149,7 +149,7 @@ fn an_order_that_has_lapsed_is_deleted_and_not_obeyed_by_a_host_that_starts_late
     let status = ctl(&["status", &election.name]).output;
     assert!(status.contains("lapsed"), "{status}");
     let list = ctl(&["list", "-o", "plain"]).output;
-    assert!(list.lines().any(|line| line.starts_with(&election.name) && line.ends_with("nobody leads: the lease is free, and no host takes part")), "{list}");
+    assert!(list.lines().any(|line| line.starts_with(&election.name) && line.ends_with("nobody leads")), "{list}");
     let host = election.steady_host("a").spawn();
     assert_eq!(until_last_started(&election, 1), "a");
     until_no_order(&election);

@@ -212,6 +212,27 @@ fn a_history_tells_the_slot_of_each_run_of_a_job_and_its_exit_status() {
     assert_eq!(last, ["ENDED RUN STATUS", "command-ended monday 0", "command-ended tuesday 3"], "{shown}");
     let run = &history(&["--json"]).json()["terms"][1]["run"];
     assert_eq!((&run["slot"], &run["status"], &run["ok"]), (&"tuesday".into(), &3.into(), &false.into()), "{run}");
+    of_the_last_run(&election);
+    let late = election.steady_host("b").option("--slot", "monday").command(&["false"]);
+    assert_eq!(late.spawn().code(), 0);
+    wait::until("its term is written down", || history(&["-o", "wide"]).output.contains(" duplicate "));
+    assert!(!history(&[]).output.contains("duplicate") && history(&["-n", "1"]).output.contains("tuesday"));
+}
+
+/// Of tuesday's, which failed.
+fn of_the_last_run(election: &Election) {
+    let status = ctl(&["status", &election.name]).output;
+    assert!(status.contains("tuesday on a (pid ") && status.contains("failed with status 3"), "{status}");
+    let list = ctl(&["list"]).output;
+    let row = list.lines().find(|row| words(row)[0] == election.name).unwrap();
+    assert!(row.contains("nobody leads; last run failed ") && row.ends_with(" ago"), "{row}");
+    let list = ctl(&["list", "--json"]).json();
+    let all = list["elections"].as_array().unwrap();
+    let job = all.iter().find(|one| one["name"] == election.name.as_str()).unwrap();
+    let run = &job["last_run"];
+    assert_eq!((&run["slot"], &run["status"], &run["ok"]), (&"tuesday".into(), &3.into(), &false.into()), "{run}");
+    assert!(run["since"].as_i64().is_some_and(|since| run["until"].as_i64() >= Some(since)), "{run}");
+    assert_eq!((&job["state"], &job["reason"]), (&"nobody leads".into(), &"no-contender".into()), "{job}");
 }
 
 #[test]
