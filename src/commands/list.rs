@@ -11,7 +11,8 @@ use super::status::{drain_json, drained_in_words};
 use super::{Answer, CommandContext, CommandError, path_of};
 use crate::config::ctl::OutputFormat;
 use crate::zookeeper::admin::Facts;
-use crate::zookeeper::admin::view::{self, All, Below, DrainView, ElectionView, SlotView};
+use crate::zookeeper::admin::fleet::{self, All, Below};
+use crate::zookeeper::admin::view::{self, DrainView, ElectionView, SlotView};
 use crate::zookeeper::schema::lease::Holder;
 pub(super) use watch::Watch;
 
@@ -34,7 +35,7 @@ pub(super) async fn answer(context: &CommandContext<'_>) -> Result<Answer, Comma
 async fn look(context: &CommandContext<'_>) -> Result<Fleet, CommandError> {
     let root = path_of(context.asked);
     let Below { names, mut closed, .. } = context.below(root).await?;
-    let All { mut elections, closed: too } = view::all(&context.client, root, names).await?;
+    let All { mut elections, closed: too } = fleet::all(&context.client, root, names).await?;
     closed.extend(too);
     overdue::mark(context, elections.iter_mut().map(|(_, election)| election)).await?;
     let mut drains = view::drains(&context.client, root, &mut Vec::new()).await?;

@@ -39,7 +39,8 @@ use crate::config::error::{misspelt, quoted};
 use crate::core::time::millis;
 use crate::exit::Status;
 use crate::observe::words;
-use crate::zookeeper::admin::view::{self, Below, ElectionView, SlotView};
+use crate::zookeeper::admin::fleet::{self, Below};
+use crate::zookeeper::admin::view::{self, ElectionView, SlotView};
 use crate::zookeeper::admin::{AdminClient, AdminError, Destination, Tries};
 use crate::zookeeper::client::ensure_path::parent;
 use crate::zookeeper::schema::control::remedy;
@@ -177,7 +178,7 @@ impl<'a> CommandContext<'a> {
         if let Some(base) = self.only_one.get() {
             return Ok(base.clone());
         }
-        let names = view::elections(&self.client, root).await?.unwrap_or_default().names;
+        let names = fleet::elections(&self.client, root).await?.unwrap_or_default().names;
         match names.as_slice() {
             [only] => Ok(self.only_one.get_or_init(|| format!("{root}/{only}")).clone()),
             [] => Err(CommandError::not_known(format!(
@@ -213,7 +214,7 @@ impl<'a> CommandContext<'a> {
 
     /// What is below a root.
     async fn below(&self, root: &str) -> Result<Below, CommandError> {
-        view::elections(&self.client, root).await?.ok_or_else(|| self.no_root(root))
+        fleet::elections(&self.client, root).await?.ok_or_else(|| self.no_root(root))
     }
 
     fn no_root(&self, root: &str) -> CommandError {
@@ -233,7 +234,7 @@ impl<'a> CommandContext<'a> {
     /// The elections beside this base. What we may not read is named by nobody.
     async fn beside(&self, base: &str) -> Vec<String> {
         let root = parent(base);
-        let below = if root.is_empty() { None } else { view::elections(&self.client, root).await.ok().flatten() };
+        let below = if root.is_empty() { None } else { fleet::elections(&self.client, root).await.ok().flatten() };
         below.unwrap_or_default().names
     }
 

@@ -13,7 +13,8 @@ use tokio::time::sleep;
 use super::orders::Patience;
 use super::{CommandContext, CommandError, slot_state};
 use crate::clock;
-use crate::zookeeper::admin::view::{self, ElectionView, SlotView};
+use crate::zookeeper::admin::fleet;
+use crate::zookeeper::admin::view::{ElectionView, SlotView};
 use crate::zookeeper::schema::lease::Holder;
 
 /// Between two looks at a record.
@@ -44,7 +45,7 @@ pub(super) async fn mark<'a>(
     }
     // What is left of the ends is of records that have changed.
     let changed = seen.into_iter().filter(|(ends, _)| ends.iter().any(Option::is_some));
-    Ok(view::look_again(&context.client, changed.map(|(_, election)| election).collect()).await?)
+    Ok(fleet::look_again(&context.client, changed.map(|(_, election)| election).collect()).await?)
 }
 
 /// For each slot when its lease ended, if that was before now.

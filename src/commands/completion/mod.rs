@@ -11,6 +11,7 @@ use super::{CommandContext, path_of};
 use crate::cli::completion::{Completion, Wanted};
 use crate::config::ctl::Asked;
 use crate::zookeeper::admin::Tries;
+use crate::zookeeper::admin::fleet;
 use crate::zookeeper::admin::view::{self, ElectionView};
 
 /// Somebody waits at a keyboard.
@@ -45,7 +46,7 @@ async fn found(wanted: Wanted, asked: &Asked) -> Option<BTreeSet<String>> {
         Wanted::Host => {
             let mut names = elections(&context).await?;
             names.truncate(ELECTIONS);
-            let all = view::all(&context.client, root, names).await.ok()?;
+            let all = fleet::all(&context.client, root, names).await.ok()?;
             all.elections.iter().flat_map(|(_, election)| hosts(election)).collect()
         }
     };
@@ -54,7 +55,7 @@ async fn found(wanted: Wanted, asked: &Asked) -> Option<BTreeSet<String>> {
 }
 
 async fn elections(context: &CommandContext<'_>) -> Option<Vec<String>> {
-    Some(view::elections(&context.client, path_of(context.asked)).await.ok()??.names)
+    Some(fleet::elections(&context.client, path_of(context.asked)).await.ok()??.names)
 }
 
 fn hosts(election: &ElectionView) -> Vec<String> {

@@ -9,7 +9,8 @@ use super::{Drained, next, stopping};
 use crate::clock;
 use crate::commands::{CommandError, disable, overdue, slot_state};
 use crate::core::time::Sighting;
-use crate::zookeeper::admin::view::{self, Below, ElectionView};
+use crate::zookeeper::admin::fleet::{self, Below};
+use crate::zookeeper::admin::view::ElectionView;
 use crate::zookeeper::schema::control::remedy;
 use crate::zookeeper::schema::lease::Lease;
 
@@ -119,7 +120,7 @@ pub(super) async fn look(order: &Drained<'_>, seen_at: &mut Vec<(i64, Sighting)>
     let Drained { context, root, .. } = order;
     let all = context.below(root).await?;
     refuse_one_election(&all, order)?;
-    let (mut fleet, mut found) = (Fleet::default(), view::all(&context.client, root, all.names).await?);
+    let (mut fleet, mut found) = (Fleet::default(), fleet::all(&context.client, root, all.names).await?);
     overdue::mark(context, found.elections.iter_mut().map(|(_, seen)| seen)).await?;
     fleet.closed.extend(all.closed.into_iter().chain(found.closed));
     fleet.elections = found.elections.len() + fleet.closed.len();

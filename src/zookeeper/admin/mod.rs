@@ -1,6 +1,7 @@
 //! The client of `zk-leaderctl`, with a short session of its own. Methods that only read change nothing; it never joins
 //! an election. One time limit bounds every request.
 
+pub mod fleet;
 pub mod view;
 
 use std::future::Future;

@@ -144,88 +144,17 @@ impl ElectionView {
 
 /// Whether these are the children of an election's base. A record or a term that was lost leaves others of our znodes; one or two of
 /// these names may be anybody's.
-fn is_election(children: &[String]) -> bool {
+pub(super) fn is_election(children: &[String]) -> bool {
     const CERTAIN: usize = 3;
     let has = |name: &str| children.iter().any(|child| child == name);
     has("lease") && has("term") || has("slots") || LAYOUT.iter().filter(|name| has(name)).count() >= CERTAIN
 }
-
-/// The children of a root.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Below {
-    /// The root itself is an election.
-    pub is_election: bool,
-    pub names: Vec<String>,
-    /// Znodes that we have no right to read.
-    pub closed: Vec<String>,
-}
-
-/// The elections below a root, by name.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct All {
-    pub elections: Vec<(String, ElectionView)>,
-    /// Those that we have no right to read.
-    pub closed: Vec<String>,
-}
-
-/// So many elections are read at the same time over the one session: each takes about ten round trips.
-const AT_A_TIME: usize = 16;
 
 /// So many candidates or members of one election: thousands must be read within the time that a handover takes.
 const ZNODES_AT_A_TIME: usize = 64;
 
 /// Where leaders change faster than we look, the last look counts.
 const LOOKS: usize = 3;
-
-/// The elections below `root`; `None`: it does not exist.
-///
-/// # Errors
-///
-/// There is no answer, or every znode is closed to us.
-pub async fn elections(client: &AdminClient, root: &str) -> Result<Option<Below>, AdminError> {
-    let Some(children) = client.children(root).await? else { return Ok(None) };
-    let (mut below, mut refused) = (Below { is_election: is_election(&children), ..Below::default() }, None);
-    let look_into = async |name: String| (client.children(&format!("{root}/{name}")).await, name);
-    let mut found = pin!(stream::iter(children).map(look_into).buffered(AT_A_TIME));
-    while let Some((found, name)) = found.next().await {
-        match found {
-            Ok(Some(children)) if is_election(&children) => below.names.push(name),
-            Ok(_) => {}
-            // No election.
-            Err(AdminError::Forbidden(_)) if name == DRAINS => {}
-            Err(forbidden @ AdminError::Forbidden(_)) => {
-                below.closed.push(name);
-                refused = Some(forbidden);
-            }
-            Err(failure) => return Err(failure),
-        }
-    }
-    below.names.sort();
-    below.closed.sort();
-    // Report a missing right only if no election could be read.
-    refused.filter(|_| below.names.is_empty()).map_or(Ok(Some(below)), Err)
-}
-
-/// Reads these elections below `root`, in this order.
-///
-/// # Errors
-///
-/// There is no answer about one of them.
-pub async fn all(client: &AdminClient, root: &str, names: Vec<String>) -> Result<All, AdminError> {
-    let look_at = async |name: String| (election(client, &format!("{root}/{name}")).await, name);
-    let mut found = pin!(stream::iter(names).map(look_at).buffered(AT_A_TIME));
-    let mut all = All::default();
-    while let Some((found, name)) = found.next().await {
-        match found {
-            Ok(Some(election)) => all.elections.push((name, election)),
-            // It was deleted between two reads.
-            Ok(None) => {}
-            Err(AdminError::Forbidden(_)) => all.closed.push(name),
-            Err(failure) => return Err(failure),
-        }
-    }
-    Ok(all)
-}
 
 /// Reads the election under `base`; `None`: there is none.
 ///
@@ -246,31 +175,6 @@ pub async fn election(client: &AdminClient, base: &str) -> Result<Option<Electio
         last = Some(seen);
     }
     Ok(last)
-}
-
-/// Reads these elections again. One that is gone by now, or closed to us, stays as it was seen. What was found out about a
-/// record holds as long as nobody writes it.
-///
-/// # Errors
-///
-/// There is no answer about one of them.
-pub async fn look_again(client: &AdminClient, elections: Vec<&mut ElectionView>) -> Result<(), AdminError> {
-    let bases: Vec<_> = elections.iter().map(|seen| seen.base.clone()).collect();
-    let look_at = async |base: String| election(client, &base).await;
-    let mut found = pin!(stream::iter(bases).map(look_at).buffered(AT_A_TIME));
-    for seen in elections {
-        let mut again = match found.next().await {
-            Some(Ok(Some(again))) => again,
-            Some(Ok(None) | Err(AdminError::Forbidden(_))) | None => continue,
-            Some(Err(failure)) => return Err(failure),
-        };
-        for slot in &mut again.slots {
-            let is_same = |old: &&SlotView| old.term_path == slot.term_path && old.lease == slot.lease;
-            slot.overdue_since = seen.slots.iter().find(is_same).and_then(|old| old.overdue_since);
-        }
-        *seen = again;
-    }
-    Ok(())
 }
 
 /// Reads the slots alone of the election under `base`; `None`: there is none.
