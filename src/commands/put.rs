@@ -1,6 +1,6 @@
 //! `put --fenced`: writes a znode of the user's on condition that a token is the newest, in one transaction.
 //!
-//! Never: a write without the condition; one into the election's own znodes.
+//! Never: a write without the condition; one into the znodes of an election.
 
 use std::io::Read as _;
 
@@ -10,6 +10,7 @@ use super::token_check::{Found, find};
 use super::{Answer, CommandContext, CommandError};
 use crate::config::ZnodePath;
 use crate::config::ctl::{Question, Value};
+use crate::zookeeper::admin::fleet;
 use crate::zookeeper::admin::{Before, Written};
 
 const WRITTEN: u8 = 0;
@@ -27,9 +28,11 @@ pub(super) async fn answer(
 ) -> Result<Answer, CommandError> {
     let (base, slots) = context.slots().await?;
     let path = znode.as_str();
-    if path == base || path.starts_with(&format!("{base}/")) {
-        let sentence = format!("{path} belongs to the election itself; write to a znode of yours");
-        return Err(CommandError::usage(sentence));
+    // Of whichever election it is, the token or the lease may be at stake.
+    let is_own = path == base || path.starts_with(&format!("{base}/"));
+    let owner = if is_own { Some(base.clone()) } else { fleet::owner_of(&context.client, path).await? };
+    if let Some(owner) = owner {
+        return Err(CommandError::usage(format!("{path} belongs to the election {owner}; write to a znode of yours")));
     }
     let mut found = find(&slots, token);
     if matches!(found, Found::Unseen { .. }) {

@@ -110,6 +110,8 @@ fn of_a_rich_election(ask: &mut impl FnMut(&[&str])) {
     let run = r#"{"slot":"s","id":"a","host":"h","token":7,"ok":true,"status":0}"#;
     election.admin.create(&election.path("runs/last"), &format!(r#"{{"v":1,"run":{run}}}"#));
     ask(&["history", &election.name]);
+    ask(&["status", &election.name]);
+    ask(&["list"]);
 }
 
 /// What orders answer, and what is asked of a leader.

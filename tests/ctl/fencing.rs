@@ -40,6 +40,9 @@ fn a_fenced_write_is_done_under_the_newest_token_and_no_other() {
     let own = format!("/own-{}", election.name);
     election.admin.create(&own, "0");
     let old = election.term().mzxid.to_string();
+    let other = self::election();
+    other.prepare();
+    let of_other = other.term().mzxid;
     let put = |token: &str, path: &str, value: &str, more: &[&str]| {
         let words = [&["put", "--fenced", "--name", &election.name, "--token", token, path, value], more].concat();
         ctl(&words).code
@@ -59,7 +62,9 @@ fn a_fenced_write_is_done_under_the_newest_token_and_no_other() {
     assert_eq!(election.admin.read(&below), "-4");
     for ours in ["lease", "term", "election/x"] {
         assert_eq!(put(&new, &election.path(ours), "5", &["--create"]), 64, "{ours} belongs to the election");
+        assert_eq!(put(&new, &other.path(ours), "5", &["--create"]), 64, "{ours} belongs to another election");
     }
+    assert_eq!(other.term().mzxid, of_other);
 }
 
 #[test]

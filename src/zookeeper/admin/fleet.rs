@@ -2,12 +2,14 @@
 //!
 //! Never: a write.
 
+use std::iter::successors;
 use std::pin::pin;
 
 use futures_util::stream::{self, StreamExt as _};
 
 use crate::zookeeper::admin::view::{ElectionView, SlotView, election, is_election};
 use crate::zookeeper::admin::{AdminClient, AdminError};
+use crate::zookeeper::client::ensure_path::parent;
 use crate::zookeeper::schema::control::drain::DRAINS;
 
 /// So many elections are read at the same time over the one session: each takes about ten round trips.
@@ -79,6 +81,26 @@ pub async fn all(client: &AdminClient, root: &str, names: Vec<String>) -> Result
         }
     }
     Ok(all)
+}
+
+/// The election that a znode belongs to, if it does: the nearest place above it with a record and a term. What is closed to us is taken
+/// for none.
+///
+/// # Errors
+///
+/// There is no answer.
+pub async fn owner_of(client: &AdminClient, path: &str) -> Result<Option<String>, AdminError> {
+    let is_there = async |znode: String| match client.read(&znode).await {
+        Ok(found) => Ok(found.is_some()),
+        Err(AdminError::Forbidden(_)) => Ok(false),
+        Err(failure) => Err(failure),
+    };
+    for place in successors(Some(path), |path| Some(parent(path)).filter(|parent| !parent.is_empty())) {
+        if is_there(format!("{place}/term")).await? && is_there(format!("{place}/lease")).await? {
+            return Ok(Some(place.to_owned()));
+        }
+    }
+    Ok(None)
 }
 
 /// Reads these elections again. One that is gone by now, or closed to us, stays as it was seen. What was found out about a
