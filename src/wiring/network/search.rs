@@ -25,7 +25,8 @@ const SLOW: Duration = Duration::from_secs(5);
 /// If we were asked to stop, or none was found within the limit.
 pub fn towards(meanwhile: &mut Meanwhile<'_>, limit: Option<Duration>) -> Result<IpAddr, ExitReason> {
     let Config { servers, session_timeout: doubt, .. } = meanwhile.config;
-    let (began, mut outage) = (clock::now().lease, Outage::default());
+    let began = clock::now().lease;
+    let mut outage = Outage::begin(began);
     let (mut search, mut searched_at) = (Search::begin(servers), began);
     let mut own = None;
     loop {

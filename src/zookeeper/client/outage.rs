@@ -9,10 +9,10 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// Further ones wait for the next line that is due.
 const MOST_REASONS: usize = 16;
 
-/// One outage. The default: none.
-#[derive(Debug, Default)]
+/// One outage.
+#[derive(Debug)]
 pub(crate) struct Outage {
-    since: Option<Timestamp>,
+    since: Timestamp,
     reason: String,
     /// The reasons that were logged. One that comes again is no news, as of servers that fail in several ways in turn.
     told: Vec<String>,
@@ -28,13 +28,12 @@ enum Due {
 }
 
 impl Outage {
-    /// Contact was lost, or a first attempt failed. Nothing is reported before this.
-    pub fn begin(&mut self, now: Timestamp) {
-        self.since.get_or_insert(now);
+    /// Contact was lost, or a first attempt failed.
+    pub fn begin(since: Timestamp) -> Self {
+        Self { since, reason: String::new(), told: Vec::new(), lines: 0 }
     }
 
-    /// Why an attempt has failed; the answer may come when the outage is over. `is_final`: the servers refuse us, and another
-    /// attempt would not help.
+    /// Why an attempt has failed. `is_final`: the servers refuse us, and another attempt would not help.
     pub fn report(&mut self, now: Timestamp, reason: String, is_final: bool) {
         match self.due(now, reason) {
             Some(Due::Reason) if is_final => {
@@ -51,12 +50,11 @@ impl Outage {
                 let length = humantime::format_duration(length);
                 tracing::warn!(why = "unreachable", "Without ZooKeeper for {length}: {}; retrying", self.reason);
             }
-            None => tracing::debug!(reason = self.reason, "Nothing new about why the ensemble was not reached"),
+            None => tracing::debug!(reason = self.reason, "Ensemble was not reached again"),
         }
     }
 
     fn due(&mut self, now: Timestamp, reason: String) -> Option<Due> {
-        let since = self.since?;
         let is_new = !self.told.contains(&reason) && self.told.len() < MOST_REASONS;
         self.reason = reason;
         if is_new {
@@ -64,7 +62,7 @@ impl Outage {
             self.lines = self.lines.max(1);
             return Some(Due::Reason);
         }
-        let length = since.until(now);
+        let length = self.since.until(now);
         let due_at = if self.lines <= 1 { SECOND_LINE } else { MINUTE * (self.lines - 1) };
         if length < due_at {
             return None;
@@ -81,8 +79,7 @@ mod tests {
 
     #[test]
     fn an_outage_is_told_at_once_after_ten_seconds_and_every_minute() {
-        let mut outage = Outage::default();
-        outage.begin(Timestamp::ZERO.after(Duration::from_secs(100)));
+        let mut outage = Outage::begin(Timestamp::ZERO.after(Duration::from_secs(100)));
         let told = |outage: &mut Outage, seconds: u64, reason: &str| {
             outage.due(Timestamp::ZERO.after(Duration::from_secs(100 + seconds)), reason.to_owned())
         };
@@ -100,17 +97,10 @@ mod tests {
 
     #[test]
     fn an_outage_is_as_long_as_it_is_though_its_reason_has_changed() {
-        let mut outage = Outage::default();
         let at = |millis: u64| Timestamp::ZERO.after(Duration::from_millis(millis));
-        outage.begin(at(7));
-        outage.begin(at(2_500));
+        let mut outage = Outage::begin(at(7));
         let mut told = |millis, reason: &str| outage.due(at(millis), reason.to_owned());
         assert_eq!([told(2_500, "refused"), told(24_000, "no quorum")], [Some(Due::Reason); 2]);
         assert_eq!(told(29_007, "no quorum"), Some(Due::Still(Duration::from_secs(29))), "since contact was lost");
-    }
-
-    #[test]
-    fn a_reason_that_is_found_when_contact_is_back_is_not_told() {
-        assert_eq!(Outage::default().due(Timestamp::ZERO, "refused".to_owned()), None);
     }
 }

@@ -64,8 +64,8 @@ pub(crate) struct Shared {
     refused_aside: Mutex<HashMap<&'static str, String>>,
     /// When to log that the servers refuse our requests.
     refusals: Mutex<Refusals>,
-    /// When to log that the servers cannot be reached.
-    outage: Mutex<Outage>,
+    /// When to log that the servers cannot be reached; `None`: one has a session of ours.
+    outage: Mutex<Option<Outage>>,
     was_reached: AtomicBool,
     takes_turns: AtomicBool,
 }
@@ -420,8 +420,15 @@ impl Shared {
             None => format!("{}: {error}", self.settings.servers),
         };
         let is_final = diagnosis.as_ref().is_some_and(|diagnosis| diagnosis.is_final);
-        self.lock_outage().report(clock::now().lease, text, is_final);
+        self.report_outage(text, is_final);
         diagnosis
+    }
+
+    /// Why there is no session; the answer may come when there is one again.
+    fn report_outage(&self, why: String, is_final: bool) {
+        if let Some(outage) = self.lock_outage().as_mut() {
+            outage.report(clock::now().lease, why, is_final);
+        }
     }
 
     /// A session is opened in place of another one, which was well: we leave the line, so that others go first.
@@ -440,16 +447,16 @@ impl Shared {
 
     /// Contact was lost, or a server was not reached.
     pub fn begin_outage(&self) {
-        self.lock_outage().begin(clock::now().lease);
+        self.lock_outage().get_or_insert_with(|| Outage::begin(clock::now().lease));
     }
 
     /// The next failure is logged again.
     pub fn reached(&self) {
         self.was_reached.store(true, Ordering::Relaxed);
-        *self.lock_outage() = Outage::default();
+        *self.lock_outage() = None;
     }
 
-    fn lock_outage(&self) -> MutexGuard<'_, Outage> {
+    fn lock_outage(&self) -> MutexGuard<'_, Option<Outage>> {
         self.outage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -71,6 +71,24 @@ impl<S: tracing::Subscriber> Layer<S> for Warnings {
     }
 }
 
+/// The servers are asked in the background.
+#[test]
+fn why_contact_was_lost_is_not_told_when_it_is_back() {
+    let (shared, warnings) = (shared(), Warnings::default());
+    tracing::subscriber::with_default(tracing_subscriber::registry().with(warnings.clone()), || {
+        let told = || {
+            shared.report_outage("refused".to_owned(), false);
+            warnings.0.load(Ordering::Relaxed)
+        };
+        shared.begin_outage();
+        assert_eq!([told(), told()], [1, 1]);
+        shared.reached();
+        assert_eq!(told(), 1, "it is back");
+        shared.begin_outage();
+        assert_eq!(told(), 2, "another outage");
+    });
+}
+
 #[test]
 fn each_refusal_aside_is_logged_once_and_again_after_a_success() {
     let (shared, warnings) = (shared(), Warnings::default());
