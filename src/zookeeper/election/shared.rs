@@ -1,6 +1,7 @@
 //! The state that all sessions share: the settings, the channel to the supervisor, and our candidate. No lock is held
 //! over an await.
 
+mod outage;
 mod upgrade;
 
 use std::collections::HashMap;
@@ -22,7 +23,6 @@ use crate::core::operator_orders::{Drain, Orders, Prospect};
 use crate::core::settings::Recipe;
 use crate::core::vouching::{Roster, Word};
 use crate::random;
-use crate::zookeeper::client::diagnose::{self, Diagnosis};
 use crate::zookeeper::client::error::RequestError;
 use crate::zookeeper::client::outage::Outage;
 use crate::zookeeper::election::fencing::PendingFences;
@@ -411,26 +411,6 @@ impl Shared {
         self.lock_refused_aside().remove(what);
     }
 
-    /// Asks the servers why no session could be opened, and logs it, unless there is one by now: at once, after 10 s, then every
-    /// minute, and when the reason changes.
-    pub async fn diagnose(&self, error: String) -> Option<Diagnosis> {
-        let diagnosis = diagnose::of(&self.settings.servers, &self.settings.access).await;
-        let text = match &diagnosis {
-            Some(diagnosis) => diagnosis.text.clone(),
-            None => format!("{}: {error}", self.settings.servers),
-        };
-        let is_final = diagnosis.as_ref().is_some_and(|diagnosis| diagnosis.is_final);
-        self.report_outage(text, is_final);
-        diagnosis
-    }
-
-    /// Why there is no session; the answer may come when there is one again.
-    fn report_outage(&self, why: String, is_final: bool) {
-        if let Some(outage) = self.lock_outage().as_mut() {
-            outage.report(clock::now().lease, why, is_final);
-        }
-    }
-
     /// A session is opened in place of another one, which was well: we leave the line, so that others go first.
     pub fn note_turn(&self, is_turn: bool) {
         self.takes_turns.store(is_turn, Ordering::Relaxed);
@@ -438,26 +418,6 @@ impl Shared {
 
     pub fn takes_turns(&self) -> bool {
         self.takes_turns.load(Ordering::Relaxed)
-    }
-
-    /// Whether there was ever a session.
-    pub fn was_reached(&self) -> bool {
-        self.was_reached.load(Ordering::Relaxed)
-    }
-
-    /// Contact was lost, or a server was not reached.
-    pub fn begin_outage(&self) {
-        self.lock_outage().get_or_insert_with(|| Outage::begin(clock::now().lease));
-    }
-
-    /// The next failure is logged again.
-    pub fn reached(&self) {
-        self.was_reached.store(true, Ordering::Relaxed);
-        *self.lock_outage() = None;
-    }
-
-    fn lock_outage(&self) -> MutexGuard<'_, Option<Outage>> {
-        self.outage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock_refused_aside(&self) -> MutexGuard<'_, HashMap<&'static str, String>> {
