@@ -119,6 +119,9 @@ pub struct History {
     /// The failures within the window, oldest first. Kept after a resignation, so that a host that comes back starts
     /// with its old count.
     failed_at: Vec<Timestamp>,
+    /// A start could not be prepared, or there were too many, and no other host has led since.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_resigned: bool,
 }
 
 impl History {

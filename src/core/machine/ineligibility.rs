@@ -24,8 +24,6 @@ pub struct Ineligibilities {
     pub drained: bool,
     /// This process resigned; other hosts go first until then.
     pub stand_back_until: Option<Timestamp>,
-    /// This process resigned before its command started, and no other host has led since. By itself this keeps nobody out.
-    pub is_unprepared: bool,
 }
 
 impl Ineligibilities {
@@ -146,7 +144,7 @@ impl Machine {
     }
 
     pub(super) fn stand_back(&mut self, now: Now) {
-        self.ineligibilities.is_unprepared = true;
+        self.history.has_resigned = true;
         self.ineligibilities.stand_back_until = Some(now.lease.after(self.settings.service.stand_back));
     }
 

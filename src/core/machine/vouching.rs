@@ -153,7 +153,7 @@ impl Machine {
             }
         }
         self.note_token(record.token);
-        self.ineligibilities.is_unprepared &= !record.held || record.nonce.instance == self.settings.instance;
+        self.history.has_resigned &= !record.held || record.nonce.instance == self.settings.instance;
         // A holder that lives makes new versions.
         let is_same = |(version, _): &_| record.held && *version == record.mzxid && self.held_term.is_none();
         self.vouching.first_since = self.vouching.first_since.filter(is_same);

@@ -33,7 +33,7 @@ impl Machine {
 
     /// The reason to give up then.
     pub(in crate::core::machine) fn impatience(&self) -> (ExitReason, Why) {
-        if self.ineligibilities.is_unprepared {
+        if self.history.has_resigned {
             (ExitReason::NotPrepared, Why::NotPrepared)
         } else if self.waits_until() <= self.too_late_at {
             (ExitReason::NotElected, Why::WaitOver)
