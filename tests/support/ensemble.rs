@@ -30,11 +30,12 @@ const JARS: &str = "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.j
 const HELP: &str = "these tests need a real ZooKeeper: apt-get install --no-install-recommends zookeeper libslf4j-java \
                     default-jre-headless (looked for `java` and /usr/share/java/zookeeper.jar)";
 /// Fast to start, and fast enough for a test.
-const JAVA_OPTIONS: [&str; 11] = [
+const JAVA_OPTIONS: [&str; 12] = [
     "-Xmx128m",
     "-Xshare:auto",
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
+    "-XX:CompileThresholdScaling=5", // A test asks too little for much of it to be worth compiling.
     "-Dzookeeper.admin.enableServer=false",
     "-Dzookeeper.forceSync=no",
     "-Dzookeeper.preAllocSize=64",
