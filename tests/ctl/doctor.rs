@@ -226,6 +226,23 @@ fn a_disabled_election_and_a_free_lease_that_nobody_takes_are_told() {
     );
 }
 
+/// Who leads a slot takes no other one.
+#[test]
+fn a_free_slot_of_several_is_told_only_if_somebody_in_line_leads_none() {
+    let election = election();
+    let host = |id: &str| election.steady_host(id).option("--leaders", "3").spawn();
+    let _hosts = ["a", "b"].map(host);
+    let slots = || ctl(&["status", &election.name, "--json"]).json()["slots"].as_array().cloned().unwrap_or_default();
+    wait::until("two lead", || slots().iter().filter(|slot| slot["state"] == "led").count() == 2);
+    let (code, wrong) = complaints(&election);
+    assert!(code == 0 && wrong.is_empty(), "no host is left for the third slot: {wrong:#?}");
+    let candidate = format!("_c_{}-latch-2000000000", uuid::Uuid::nil());
+    election.admin.create_ephemeral(&election.path(&format!("election/{candidate}")), "deaf");
+    let (code, wrong) = complaints(&election);
+    let is_told = |said: &String| said.contains("deaf is first in line and does not take it");
+    assert!(code == 1 && wrong.iter().any(is_told), "{wrong:#?}");
+}
+
 /// Its leader is cut off, and has not heard of the order; or nobody knows who held the record that was lost.
 #[test]
 fn of_a_disabled_election_a_leader_whose_command_may_still_run_is_told() {

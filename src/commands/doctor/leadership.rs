@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::super::slot_state::contenders;
+use super::super::slot_state::contenders::{self, Contender};
 use super::super::{CommandContext, CommandError, overdue, slot_state};
 use super::{Finding, advice, wrong};
 use crate::clock;
@@ -146,8 +146,10 @@ fn is_free(slot: &SlotView) -> bool {
     slot.lease.as_ref().is_some_and(|(lease, _)| !lease.is_held())
 }
 
-fn first(election: &ElectionView) -> Option<&str> {
-    election.line.first().map(|candidate| candidate.id.as_str())
+/// The first in line of those who lead none of several slots: who leads one takes no other.
+fn first(election: &ElectionView) -> Option<String> {
+    let is_free_to = |it: &Contender| it.place.is_some() && !it.leads && !it.is_overdue;
+    contenders::contenders(election).into_iter().find(is_free_to).map(|it| it.id)
 }
 
 fn complaint(slot: &SlotView, election: &ElectionView, now: i64) -> Option<Finding> {
