@@ -13,6 +13,10 @@ pub const OWN: &str = ELECTION;
 pub const BEST_EFFORT: &str = "--election-path: contenders of other libraries do not wait until the command is dead; it is \
                                stopped half of a session timeout early, which is best effort and no proof";
 
+/// The same with `--guarantee at-least-one`.
+pub const RUNS_ON: &str = "--election-path: contenders of other libraries do not wait until the command is dead, and with \
+                           --guarantee at-least-one it runs on beside theirs, without contact for --max-pause";
+
 /// The directory of `--election-path`. Other libraries would take our other znodes for candidates, so those are
 /// elsewhere.
 pub fn election(setting: &Setting, base: &ZnodePath, recipe: Recipe) -> Result<ZnodePath, ConfigError> {

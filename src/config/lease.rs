@@ -98,7 +98,8 @@ fn without_effect(session_timeout: Duration, wishes: &Wishes) -> Vec<String> {
         notices.push(format!("--lease {lease} is cut to {part}, {longest}"));
     }
     if wishes.is_shared {
-        notices.push(election_path::BEST_EFFORT.to_owned());
+        let cost = if wishes.max_pause.is_some() { election_path::RUNS_ON } else { election_path::BEST_EFFORT };
+        notices.push(cost.to_owned());
     }
     notices
 }

@@ -46,6 +46,19 @@ fn help_version_and_trial_are_answers_on_standard_output() {
     }
 }
 
+/// Beside other libraries, the command is stopped early only if it must not run twice.
+#[test]
+fn a_trial_beside_other_libraries_says_that_the_command_runs_on_at_least_once() {
+    let said = |guarantee: &str| {
+        let output = run(&["--dry-run", "--recipe=kazoo", "--election-path=/jobs/election", guarantee, "true"], &[]);
+        assert_eq!(output.status.code(), Some(0));
+        let text = String::from_utf8(output.stdout).unwrap();
+        (text.contains("it is stopped half of a session timeout early"), text.contains("it runs on beside theirs"))
+    };
+    assert_eq!(said("--guarantee=at-most-one"), (true, false));
+    assert_eq!(said("--guarantee=at-least-one"), (false, true));
+}
+
 #[test]
 fn a_trial_says_how_long_an_outage_is_ridden_out_on_promises() {
     let typed = ["--dry-run", "--id=me", "-z", "h1,h2", "--vouch", "--vouch-address=10.0.0.7:4711", "true"];

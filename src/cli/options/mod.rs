@@ -90,7 +90,8 @@ pub struct Options {
     ///
     /// A path within the chroot, for candidates that are named and ordered as --recipe says. Everything else stays
     /// under --path. Best effort: the others do not wait until our command is dead. So it is stopped after at most half
-    /// of a session timeout without contact. Not with --leaders, --priority or --recipe single.
+    /// of a session timeout without contact, unless --guarantee is at-least-one. Not with --leaders, --priority or
+    /// --recipe single.
     #[arg(long, value_name = "PATH", help_heading = ELECTION)]
     pub election_path: Option<OsString>,
 
