@@ -15,7 +15,8 @@ impl Machine {
     /// The end of `--wait`. Whoever prepares the start is elected, and waits no more. The ensemble has a time limit of its own.
     /// With `--wait 0`, a start that could not be prepared was the only one.
     fn waits_until(&self) -> Timestamp {
-        if self.only_if_free() && self.ineligibilities.stand_back_until.is_some() {
+        // Where --after-stop took longer than --stand-back, it stands back no more.
+        if self.only_if_free() && (self.ineligibilities.stand_back_until.is_some() || self.history.has_resigned) {
             return Timestamp::ZERO;
         }
         let is_elected = matches!(self.phase, Phase::Preparing { .. });
