@@ -70,14 +70,21 @@ async fn look(context: &CommandContext<'_>, lines: usize) -> Result<Terms, Comma
     };
     let has_slots = slots.iter().any(|slot| slot.name.is_some()) || history.terms.iter().any(|term| term.slot != 0);
     if context.output.format == OutputFormat::Table {
-        // Of six hosts that cron calls at one time, five have nothing to run.
-        history.terms.retain(|term| !term.ended.as_deref().is_some_and(|ended| ended.starts_with(DUPLICATE)));
+        leave_duplicates_out(&mut history.terms);
     }
     history.terms.drain(..history.terms.len().saturating_sub(lines));
     // After the history: the end of a run is written before that of its term.
     let runs = if *has_runs { view::runs(&context.client, base).await? } else { Vec::new() };
     history.terms.iter_mut().for_each(|term| end_without_a_lease(term, &election));
     Ok(Terms { base: election.base, has_slots, history, runs })
+}
+
+/// Of six hosts that cron calls at one time, five have nothing to run. Of sixty, no run may be among those that are written down.
+fn leave_duplicates_out(terms: &mut Vec<Term>) {
+    let ran = |term: &Term| !term.ended.as_deref().is_some_and(|ended| ended.starts_with(DUPLICATE));
+    if terms.iter().any(ran) {
+        terms.retain(ran);
+    }
 }
 
 /// Of a term that nobody has ended: it lasts only as long as its leader is known to lead.
@@ -277,6 +284,18 @@ mod tests {
     fn a_run_that_was_stopped_is_not_told_as_one_that_ended_well() {
         let said = |ok| status(&Term::default(), &Run { ok, status: Some(0), ..Run::default() });
         assert_eq!([said(Some(true)), said(Some(false))], [Cell::from("0"), Cell::new("0, failed", Tone::Bad)]);
+    }
+
+    #[test]
+    fn terms_that_ran_nothing_are_left_out_beside_others_but_are_not_no_terms() {
+        let left = |ended: &[&str]| {
+            let term = |ended: &&str| Term { ended: Some((*ended).to_owned()), ..Term::default() };
+            let mut terms: Vec<_> = ended.iter().map(term).collect();
+            leave_duplicates_out(&mut terms);
+            terms.into_iter().filter_map(|term| term.ended).collect::<Vec<_>>()
+        };
+        assert_eq!(left(&["duplicate", "command-ended", "duplicate"]), ["command-ended"]);
+        assert_eq!(left(&["duplicate", "duplicate"]), ["duplicate", "duplicate"]);
     }
 
     /// Its host crashed, and wrote no end.
