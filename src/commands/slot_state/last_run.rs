@@ -57,7 +57,8 @@ pub(in crate::commands) fn fact(election: &ElectionView, output: &Output) -> Opt
     let began = run.started_ms.map_or_else(String::new, |at| format!(", began {}", ago(at)));
     let after = || {
         let length = u64::try_from(run.ended_ms?.saturating_sub(run.started_ms?)).ok()?;
-        Some(format!(", after {}", words::length(Duration::from_secs(length / 1_000))))
+        let length = if length < 1_000 { length } else { length - length % 1_000 };
+        Some(format!(", after {}", words::length(Duration::from_millis(length))))
     };
     let ended = run.ended_ms.map_or_else(String::new, |at| format!(" {}{}", ago(at), after().unwrap_or_default()));
     let (said, tone) = match (end(run, election), run.status) {
@@ -94,6 +95,16 @@ mod tests {
         let election = ElectionView { last_run: Some(run), ..ElectionView::default() };
         let fact = fact(&election, &OUTPUT).map(|fact| format!("{:?}", fact.1)).unwrap_or_default();
         (in_short(&election, &OUTPUT), fact)
+    }
+
+    #[test]
+    fn a_run_of_less_than_a_second_is_told_in_milliseconds() {
+        let after = |length: i64| {
+            let run =
+                Run { ok: Some(true), started_ms: Some(10_000), ended_ms: Some(10_000 + length), ..Run::default() };
+            said(run).1.split(", after ").nth(1).unwrap().split('"').next().unwrap().to_owned()
+        };
+        assert_eq!([after(7), after(1_007), after(61_999)], ["7ms", "1s", "1m1s"]);
     }
 
     #[test]
