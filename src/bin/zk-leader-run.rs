@@ -104,6 +104,11 @@ fn lead(config: &Config, guards: Guards, before: Option<Box<Document>>, memory: 
     let upgrade = Plan::new(wiring::upgrade(config), before);
     let path = upgrade.path();
     match supervise(config, guards, (observers, network), (upgrade, memory)) {
+        Ok((ExitReason::StoodStill, _)) if config.secrets_read_once => {
+            // It would wait for somebody who writes them into the pipe once more.
+            tracing::error!("The program cannot restart itself: its identities are in no file that can be read again");
+            ExitCode::from(Status::Software.code())
+        }
         Ok((ExitReason::StoodStill, memory)) => {
             tracing::warn!("{}", exit::sentence(&ExitReason::StoodStill));
             tracing::error!("The program cannot restart itself: {}", wiring::start_anew(&path, &memory));

@@ -49,7 +49,7 @@ pub struct Config {
     pub servers: String,
     pub chroot: Option<ZnodePath>,
     pub access: Access,
-    /// `--auth-file` is a pipe: nobody can free the lease of this process once it is killed.
+    /// `--auth-file` is a pipe: nobody can free the lease of this process once it is killed, and it cannot restart itself.
     pub secrets_read_once: bool,
     pub name: String,
     /// Within the chroot.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
+use nix::sys::signal::Signal;
 use tempfile::TempDir;
 use zookeeper_client::Client;
 
@@ -103,6 +104,24 @@ fn identities_from_a_pipe_are_read_once_and_nobody_waits_for_them_again() {
     host.kill();
     wait::until("the guard has ended", || !is_alive(guard));
     assert_eq!(election.state(), "held");
+}
+
+/// It would wait as long for itself, with all signals blocked.
+#[test]
+fn who_has_identities_from_a_pipe_does_not_restart_itself_after_a_standstill() {
+    let (election, directory) = (election(), tempfile::tempdir().unwrap());
+    let pipe = directory.path().join("identities");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let mut host = election.host("a").option("--auth-file", pipe.to_str().unwrap()).spawn();
+    fs::write(&pipe, IDENTITY).unwrap();
+    election.diary.until_started(1);
+    let guard = host.guard_pid();
+    host.signal(Signal::SIGSTOP);
+    host.signal_guard(Signal::SIGSTOP);
+    wait::until("the guard was killed by the kernel", || !is_alive(guard));
+    host.signal(Signal::SIGCONT);
+    assert_eq!(host.code(), 70, "{}", host.log());
+    assert!(host.log().contains("its identities are in no file that can be read again"), "{}", host.log());
 }
 
 /// The library shows what it was given ahead of everything else, so that it may restore the contact by itself.
