@@ -42,7 +42,7 @@ impl Standby {
         let was_told = std::mem::replace(&mut self.is_told, is_lived_by);
         match (was_told, is_lived_by) {
             (false, true) => {
-                // Its last write was before that.
+                // Its last write was before that, as far as is known.
                 let left = self.unheard_since.map_or(Duration::ZERO, |since| now.until(since.after(limit)));
                 let until = time_of_day.saturating_add(milliseconds(left));
                 Some(Line::HoldsBack { leader, is_away: !status.in_contact(), until })

@@ -95,9 +95,14 @@ fn alone(limit: Duration) -> String {
 /// A host that is stopped by SIGTERM says that it is gone, and is needed no more.
 fn holds_back(leader: &str, is_away: bool, until: i64) -> String {
     let until = moment(until);
-    let cut_off = if is_away { "ZooKeeper is away" } else { "it is cut off from ZooKeeper" };
+    // Where it reaches ZooKeeper and we do not, it asks us all the same, and the limit counts from its last write.
+    let (cut_off, later) = if is_away {
+        ("ZooKeeper is away", format!(" (later, if {leader} reaches ZooKeeper meanwhile)"))
+    } else {
+        ("it is cut off from ZooKeeper", String::new())
+    };
     format!(
-        "The command of {leader} may live by the promises of this host, until {until} at most, because {cut_off}: if this host has \
+        "The command of {leader} may live by the promises of this host, until {until} at most{later}, because {cut_off}: if this host has \
          to go, stop zk-leader-run by SIGTERM (systemctl stop) first, and wait until it has ended; a crash or kill -9 here may stop that \
          command"
     )
@@ -135,4 +140,17 @@ pub(super) fn id(names: &Neighbourhood, instance: u64) -> String {
 fn place(names: &Neighbourhood, instance: u64) -> String {
     let known = names.of(instance).map(|host| format!("{} ({})", host.id, host.address));
     known.unwrap_or_else(|| id(names, instance))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_is_away_itself_does_not_know_when_the_leader_wrote_last() {
+        let said = |is_away| holds_back("a", is_away, 1_795_229_940_000);
+        let (alone, everybody) = (said(false), said(true));
+        assert!(alone.contains("until 2026-11-21 02:59:00 UTC at most, because it is cut off"), "{alone}");
+        assert!(everybody.contains(" at most (later, if a reaches ZooKeeper meanwhile), because"), "{everybody}");
+    }
 }
