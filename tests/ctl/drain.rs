@@ -334,7 +334,13 @@ fn to_undrain_a_host_that_is_not_drained_names_those_that_are() {
         let said = ctl(&[verb, "gamma", "--root", "/no/such/root"]);
         assert!(said.code == 2 && said.error.contains("/no/such/root does not exist"), "{said:?}");
     }
+    let newer = format!("{}/drains/delta", fleet.root);
+    fleet.elections[0].admin.create(&newer, r#"{"v":2}"#);
+    let unread = format!("{newer} cannot be read\n");
+    assert!(fleet.ctl(&["undrain", "gama"]).output.ends_with(&format!("; these are: gamma; {unread}")));
     assert_eq!(fleet.ctl(&["undrain", "gamma"]).code, 0);
+    let said = fleet.ctl(&["undrain", "gama"]).output;
+    assert!(said.ends_with(&format!("; whether another host is, is not known; {unread}")), "{said}");
 }
 
 /// Their leases ran out, and nobody has taken them.

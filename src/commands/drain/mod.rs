@@ -205,9 +205,17 @@ async fn others_drained(context: &CommandContext<'_>, root: &str) -> Result<Stri
     if matches!(context.client.children(root).await, Ok(None)) {
         return Err(context.no_root(root));
     }
-    let drains = view::drains(&context.client, root, &mut Vec::new()).await?;
+    let mut unreadable = Vec::new();
+    let drains = view::drains(&context.client, root, &mut unreadable).await?;
     let hosts: Vec<_> = drains.into_iter().filter(|drain| drain.is_in_force).map(|drain| drain.host).collect();
-    Ok(if hosts.is_empty() { "no host is".to_owned() } else { format!("these are: {}", report::listed(&hosts)) })
+    let paths: Vec<_> = unreadable.into_iter().map(|znode| znode.path).collect();
+    let drained = match (hosts.as_slice(), paths.as_slice()) {
+        ([], []) => "no host is".to_owned(),
+        ([], _) => "whether another host is, is not known".to_owned(),
+        (hosts, _) => format!("these are: {}", report::listed(hosts)),
+    };
+    let unread = if paths.is_empty() { String::new() } else { format!("; {} cannot be read", report::listed(&paths)) };
+    Ok(drained + &unread)
 }
 
 fn told(order: &Drained<'_>, fleet: &Fleet, state: &str, status: u8, text: &str) -> Answer {
