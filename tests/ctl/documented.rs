@@ -29,11 +29,11 @@ fn told() -> BTreeMap<String, Fields> {
 /// The names of all fields. An order within an answer has a heading of its own.
 fn shown(value: &Value, prefix: &str, found: &mut BTreeMap<&'static str, Fields>, heading: &'static str) {
     for (key, value) in value.as_object().into_iter().flatten() {
-        let within = value.get(0).unwrap_or(value);
+        let parts = value.as_array().map_or_else(|| vec![value], |all| all.iter().collect());
         let name = format!("{prefix}{key}");
         let is_order = matches!(name.as_str(), "replaced" | "ended") || heading == "enable" && name == "disabled";
         match name.as_str() {
-            _ if is_order => shown(within, "", found, ORDERS),
+            _ if is_order => parts.iter().for_each(|part| shown(part, "", found, ORDERS)),
             // Its fields are the user's.
             "contenders.meta" => {}
             "lapsed" => {
@@ -43,7 +43,7 @@ fn shown(value: &Value, prefix: &str, found: &mut BTreeMap<&'static str, Fields>
                 }
                 continue;
             }
-            _ => shown(within, &format!("{name}."), found, heading),
+            _ => parts.iter().for_each(|part| shown(part, &format!("{name}."), found, heading)),
         }
         found.entry(heading).or_default().insert(name);
     }
