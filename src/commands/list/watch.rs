@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{
     Cell, CommandContext, CommandError, ElectionView, FOREIGN, Fleet, NO_PERMISSION, Output, Tone, as_json, changed_at,
-    closed_json, closed_row, drained, leading, look, newest_term, row, state,
+    closed_json, closed_row, drained, leading, look, newest_term, row, state, why,
 };
 use crate::commands::output::moment;
 use crate::commands::watch::View;
@@ -24,8 +24,8 @@ pub struct Watch {
     widths: Vec<usize>,
 }
 
-/// What a change of is news: state, leaders, token, how many stand in line.
-type Fingerprint = (&'static str, Vec<String>, i64, usize);
+/// What a change of is news: state and why nobody leads, leaders, token, how many stand in line.
+type Fingerprint = ((&'static str, Option<&'static str>), Vec<String>, i64, usize);
 
 impl View for Watch {
     type Seen = Fleet;
@@ -96,9 +96,10 @@ fn summary(seen: &Fleet) -> String {
 
 fn fingerprints(fleet: &Fleet) -> BTreeMap<&str, Fingerprint> {
     let open = fleet.elections.iter().map(|(name, election)| {
-        (name.as_str(), (state(election).0, leading(election), newest_term(election).mzxid, election.line.len()))
+        let state = (state(election).0, why(election).map(|why| why.word()));
+        (name.as_str(), (state, leading(election), newest_term(election).mzxid, election.line.len()))
     });
-    let closed = fleet.closed.iter().map(|name| (name.as_str(), (NO_PERMISSION, Vec::new(), 0, 0)));
+    let closed = fleet.closed.iter().map(|name| (name.as_str(), ((NO_PERMISSION, None), Vec::new(), 0, 0)));
     open.chain(closed).collect()
 }
 
@@ -125,6 +126,7 @@ mod tests {
     use crate::zookeeper::admin::Facts;
     use crate::zookeeper::admin::view::{Candidate, SlotView};
     use crate::zookeeper::schema::lease::Lease;
+    use crate::zookeeper::schema::member::Member;
 
     fn election(record: &str, has_runs: bool, in_line: Option<&str>) -> ElectionView {
         let lease = Lease::read(format!(r#"{{"v":1,"lease_ms":15000,{record}}}"#).as_bytes()).unwrap();
@@ -159,6 +161,27 @@ mod tests {
         assert_eq!(order(watch.screen(&fleet, &plain).rsplit("\n\n").next().unwrap(), 0), "defbca");
         let one = Fleet { elections: fleet.elections.into_iter().take(1).collect(), ..fleet };
         assert_eq!(summary(&one), "1 election below /r, 0 led");
+    }
+
+    #[test]
+    fn another_reason_why_nobody_leads_is_news() {
+        let fleet = |members: &[(&str, bool)]| {
+            let mut election = election(r#""state":"free""#, false, None);
+            election.members.extend(members.iter().map(|(id, eligible)| {
+                let member = Member { id: (*id).into(), eligible: *eligible, ..Member::default() };
+                ((*id).to_owned(), (member, Facts::default()))
+            }));
+            let elections = vec![("e".to_owned(), election)];
+            Fleet { root: "/r".into(), in_chroot: String::new(), elections, closed: Vec::new(), drains: Vec::new() }
+        };
+        let plain = Output { format: OutputFormat::Plain, coloured: false, now: 0 };
+        let mut watch = Watch::default();
+        let barred = fleet(&[("a", false)]);
+        assert_eq!(watch.news(Some(&barred), &fleet(&[("b", false)]), &plain), "");
+        assert!(
+            watch.news(Some(&fleet(&[])), &barred, &plain).contains("nobody leads"),
+            "its host is there, and stands back"
+        );
     }
 
     /// Nothing of ours changes with it.

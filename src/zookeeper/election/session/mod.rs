@@ -312,9 +312,9 @@ async fn stay_after<T>(work: impl Future<Output = T>) -> Infallible {
 }
 
 fn lose(shared: &Shared, session: SessionNumber) {
-    shared.settings.access.refresh();
     tracing::info!("Contact with ZooKeeper was lost");
     shared.begin_outage();
+    shared.settings.access.refresh();
     shared.tell(Event::ContactLost { session });
 }
 
