@@ -316,7 +316,7 @@ const fn waits(question: &Question) -> bool {
 
 /// The exit status, and the text for standard output or, if there is no answer, for standard error.
 pub async fn ask(asked: &Asked) -> (u8, String) {
-    match answer(asked, None).await.map_err(|error| error.for_question(&asked.question)) {
+    match Box::pin(answer(asked, None)).await.map_err(|error| error.for_question(&asked.question)) {
         Ok(Answer { text, status }) => (status, text),
         Err(CommandError { sentence, status, .. }) => (status, sentence),
     }
