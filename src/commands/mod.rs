@@ -36,7 +36,7 @@ use crate::cli::{EarlyExit, Stream};
 use crate::clock;
 use crate::config::ctl::{Asked, OutputFormat, Question, Selector};
 use crate::config::error::{misspelt, quoted};
-use crate::core::time::millis;
+use crate::core::time::{in_millis, millis};
 use crate::exit::Status;
 use crate::observe::words;
 use crate::zookeeper::admin::fleet::{self, Below};
@@ -247,11 +247,6 @@ impl<'a> CommandContext<'a> {
 fn path_of(asked: &Asked) -> &str {
     let (Selector::Base(path) | Selector::OnlyOneBelow(path)) = &asked.selector;
     path.as_str()
-}
-
-/// Cut off, so that what is shown is never too long.
-fn in_millis(length: Duration) -> Duration {
-    Duration::from_millis(millis(length))
 }
 
 /// Asks the ensemble, prints the answer.

@@ -39,6 +39,11 @@ pub fn millis(length: Duration) -> u64 {
     u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// Cut off to whole milliseconds, for people.
+pub fn in_millis(length: Duration) -> Duration {
+    Duration::from_millis(millis(length))
+}
+
 impl<C: Copy> Default for Stamp<C> {
     fn default() -> Self {
         Self::ZERO

@@ -10,7 +10,7 @@ use crate::clock;
 use crate::core::event::Event;
 use crate::core::guard_messages::{Cause, ChildStatus, Deadlines, Grant, Order, Report, RunId};
 use crate::core::settings::notice_of;
-use crate::core::time::{Timestamp, millis};
+use crate::core::time::{Timestamp, in_millis};
 use crate::guard::briefing::{AuxiliaryCommand, Briefing};
 use crate::guard::command::environment::{self, Identity};
 use crate::guard::contain::Process;
@@ -296,17 +296,13 @@ impl Runner {
     }
 }
 
-/// What is left of a lease is exact to the nanosecond.
-fn in_millis(length: Duration) -> String {
-    words::length(Duration::from_millis(millis(length)))
-}
-
 /// The failure as text; `None` if the run succeeded.
 pub(super) fn complaint(outcome: Outcome, timeout: Duration) -> Option<String> {
     match outcome {
         Outcome::Succeeded => None,
         Outcome::Failed(status) => Some(format!("it {}", words::fate(status))),
-        Outcome::TimedOut => Some(format!("it took longer than {} and was killed", in_millis(timeout))),
+        // What is left of a lease is exact to the nanosecond.
+        Outcome::TimedOut => Some(format!("it took longer than {} and was killed", words::length(in_millis(timeout)))),
         Outcome::Stopped => Some("it was not needed any more and was killed".to_owned()),
         Outcome::GuardGone => Some("its guard died".to_owned()),
     }
