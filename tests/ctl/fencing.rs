@@ -65,6 +65,13 @@ fn a_fenced_write_is_done_under_the_newest_token_and_no_other() {
         assert_eq!(put(&new, &other.path(ours), "5", &["--create"]), 64, "{ours} belongs to another election");
     }
     assert_eq!(other.term().mzxid, of_other);
+    for slot in ["slots/0/term", "slots/0/lease"] {
+        other.admin.create_all(&other.path(slot));
+    }
+    let of_slot = other.path("slots/0/term");
+    let said = ctl(&["put", "--fenced", "--name", &election.name, "--token", &new, &of_slot, "5"]);
+    let owner = format!("{of_slot} belongs to the election {};", other.path("").trim_end_matches('/'));
+    assert!(said.code == 64 && said.error.contains(&owner), "{said:?}");
 }
 
 #[test]

@@ -83,8 +83,8 @@ pub async fn all(client: &AdminClient, root: &str, names: Vec<String>) -> Result
     Ok(all)
 }
 
-/// The election that a znode belongs to, if it does: the nearest place above it with a record and a term. What is closed to us is taken
-/// for none.
+/// The election that a znode belongs to, if it does: the highest place above it with a record and a term, as each slot of several leaders
+/// has them, too. What is closed to us is taken for none.
 ///
 /// # Errors
 ///
@@ -95,7 +95,8 @@ pub async fn owner_of(client: &AdminClient, path: &str) -> Result<Option<String>
         Err(AdminError::Forbidden(_)) => Ok(false),
         Err(failure) => Err(failure),
     };
-    for place in successors(Some(path), |path| Some(parent(path)).filter(|parent| !parent.is_empty())) {
+    let places = successors(Some(path), |path| Some(parent(path)).filter(|parent| !parent.is_empty()));
+    for place in places.collect::<Vec<_>>().into_iter().rev() {
         if is_there(format!("{place}/term")).await? && is_there(format!("{place}/lease")).await? {
             return Ok(Some(place.to_owned()));
         }
