@@ -99,19 +99,20 @@ impl Certificates {
             return None;
         }
         let (own, (found, finding)) = (self.clone(), channel());
-        let reader = thread::Builder::new().spawn(move || {
+        let read = move || {
             let outcome = work(&own);
             own.is_being_read.store(false, Ordering::Release);
             found.send(outcome).ok();
-        });
-        if reader.is_err() {
-            self.is_being_read.store(false, Ordering::Release);
-        }
+        };
+        thread::Builder::new().spawn(read).ok();
         let outcome = finding.recv_timeout(PATIENCE);
-        if matches!(outcome, Err(RecvTimeoutError::Timeout)) {
-            tracing::warn!(
+        match outcome {
+            Ok(_) => {}
+            Err(RecvTimeoutError::Timeout) => tracing::warn!(
                 "The files of TLS cannot be read in time: does their file system hang? Those read before are used"
-            );
+            ),
+            // There is no such thread, or it has panicked.
+            Err(RecvTimeoutError::Disconnected) => self.is_being_read.store(false, Ordering::Release),
         }
         outcome.ok()
     }
