@@ -4,7 +4,7 @@ use super::auxiliary::{AuxiliaryCommands, skip_step};
 use super::command_guard::CommandGuard;
 use crate::core::action::{Action, ExitReason, Why};
 use crate::core::guard_messages::{ChildStatus, Order};
-use crate::observe::log::{self, Habits};
+use crate::observe::log::{self, OutageSettings};
 use crate::vouching::Direct;
 use crate::zookeeper::Election;
 
@@ -13,7 +13,7 @@ pub(super) struct Effects {
     pub direct: Option<Direct>,
     pub guard: CommandGuard,
     pub auxiliary: AuxiliaryCommands,
-    pub habits: Habits,
+    pub outage: OutageSettings,
 }
 
 impl Effects {
@@ -65,7 +65,7 @@ impl Effects {
             Action::EndGuard => self.guard.kill("did not take the order to start in time"),
             Action::EndOrphans => self.guard.end_orphans(),
             Action::Announce(transition) => {
-                log::transition(&transition, &self.others(transition.why), self.habits);
+                log::transition(&transition, &self.others(transition.why), self.outage);
                 self.auxiliary.transition(&transition);
             }
             Action::Ask { to, question } => self.direct.iter().for_each(|direct| direct.ask(to, question)),
@@ -193,7 +193,7 @@ mod tests {
             direct: Some(direct),
             guard: CommandGuard::new((Guard::Simulated(Box::new(Idle)), None), &[]).unwrap(),
             auxiliary: AuxiliaryCommands::default(),
-            habits: Habits::default(),
+            outage: OutageSettings::default(),
         };
         for token in 100..108 {
             assert_eq!(asked(token, &wire, &mut told).await, Some(token));

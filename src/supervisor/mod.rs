@@ -32,7 +32,7 @@ use crate::core::time::Now;
 use crate::guard::probe::Prober;
 use crate::observe::console;
 use crate::observe::http::{self, Identity, Listener};
-use crate::observe::log::Habits;
+use crate::observe::log::OutageSettings;
 use crate::observe::status_publisher::StatusPublisher;
 use crate::observe::systemd;
 use crate::observe::vouching;
@@ -124,8 +124,8 @@ pub async fn supervise(
     Ok(Box::pin(supervisor.close(&mut signals, reason)).await)
 }
 
-fn habits(settings: &Settings, direct: Option<&Direct>) -> Habits {
-    Habits { vouches: direct.is_some(), freezes: settings.on_pause == OnPause::Freeze }
+fn outage(settings: &Settings, direct: Option<&Direct>) -> OutageSettings {
+    OutageSettings { vouches: direct.is_some(), freezes: settings.on_pause == OnPause::Freeze }
 }
 
 /// Drives the machine, carries out its actions and tells the observers.
@@ -174,7 +174,7 @@ impl Supervisor {
             machine,
             answers,
             new_orders: election.orders(),
-            effects: Effects { election, habits: habits(settings, direct.as_ref()), direct, guard, auxiliary },
+            effects: Effects { election, outage: outage(settings, direct.as_ref()), direct, guard, auxiliary },
             orders: OperatorOrders::default(),
             runs_once,
             preemption: Preemption::new(config.preempt_after),

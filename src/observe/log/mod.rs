@@ -63,9 +63,9 @@ fn time_of_day() -> String {
     humantime::format_rfc3339_millis(SystemTime::now()).to_string()
 }
 
-/// What of the settings the words of a change of phase go by.
+/// What a host does without contact: the words of a change of phase go by it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Habits {
+pub struct OutageSettings {
     /// `--vouch`.
     pub vouches: bool,
     /// `--on-pause freeze`.
@@ -73,7 +73,7 @@ pub struct Habits {
 }
 
 /// The one line of a change of phase. `others`: whose leases are the reason, if that is known.
-pub fn transition(transition: &Transition, others: &[String], habits: Habits) {
+pub fn transition(transition: &Transition, others: &[String], outage: OutageSettings) {
     macro_rules! say {
         ($level:expr) => {
             tracing::event!(
@@ -85,7 +85,7 @@ pub fn transition(transition: &Transition, others: &[String], habits: Habits) {
                 lease_left_ms = transition.lease_left.map(words::millis),
                 next_in_ms = transition.next_in.map(words::millis),
                 "{}",
-                sentence(transition, (others, habits), clock::time_of_day())
+                sentence(transition, (others, outage), clock::time_of_day())
             )
         };
     }
@@ -97,7 +97,7 @@ pub fn transition(transition: &Transition, others: &[String], habits: Habits) {
 }
 
 /// The time of day is in milliseconds since 1970.
-fn sentence(transition: &Transition, about: (&[String], Habits), time_of_day: i64) -> String {
+fn sentence(transition: &Transition, about: (&[String], OutageSettings), time_of_day: i64) -> String {
     let Transition { from, to, why, next_in, .. } = *transition;
     // Only a host that stands back knows how long it follows.
     let stands_back = next_in.filter(|_| to == PhaseName::Following).map(|left| {
@@ -125,7 +125,7 @@ fn sentence(transition: &Transition, about: (&[String], Habits), time_of_day: i6
 }
 
 /// The words of the reason, as far as the two phases change them.
-fn reason(transition: &Transition, (others, habits): (&[String], Habits)) -> String {
+fn reason(transition: &Transition, (others, outage): (&[String], OutageSettings)) -> String {
     let Transition { from, to, why, grant, next_in, .. } = *transition;
     match why {
         Why::WaitOver | Why::TooLate if !others.is_empty() => {
@@ -146,13 +146,13 @@ fn reason(transition: &Transition, (others, habits): (&[String], Habits)) -> Str
         }
         // A process that stays to free its lease.
         Why::ContactLost if to == PhaseName::Releasing => "the command has ended".to_owned(),
-        Why::ContactLost => contact_lost(from, next_in, habits.freezes),
+        Why::ContactLost => contact_lost(from, next_in, outage.freezes),
         Why::LeaseEnding if from == PhaseName::Vouched => {
             "ZooKeeper was not back before the end of --vouch-limit, or of the promises; the command is stopped, and killed \
              when the lease ends"
                 .to_owned()
         }
-        Why::ReleaseUnconfirmed if !habits.vouches => UNCONFIRMED.to_owned(),
+        Why::ReleaseUnconfirmed if !outage.vouches => UNCONFIRMED.to_owned(),
         Why::ReleaseUnconfirmed if to == PhaseName::Following => {
             format!("{UNCONFIRMED} (with --vouch, this process still frees it when ZooKeeper is back)")
         }
@@ -272,7 +272,8 @@ mod tests {
 
     #[test]
     fn a_transition_is_one_line_for_people() {
-        let line = written(Format::Human, false, LevelFilter::INFO, || transition(&PAUSED, &[], Habits::default()));
+        let line =
+            written(Format::Human, false, LevelFilter::INFO, || transition(&PAUSED, &[], OutageSettings::default()));
         assert_eq!(
             line,
             "2026-11-20T03:00:00.123Z zk-leader-run[job h1:7]: warning: leading -> paused: contact with ZooKeeper is lost; unless \
@@ -283,7 +284,8 @@ mod tests {
 
     #[test]
     fn a_transition_is_one_json_object() {
-        let line = written(Format::Json, false, LevelFilter::INFO, || transition(&PAUSED, &[], Habits::default()));
+        let line =
+            written(Format::Json, false, LevelFilter::INFO, || transition(&PAUSED, &[], OutageSettings::default()));
         assert_eq!(line.lines().count(), 1);
         let object: serde_json::Value = serde_json::from_str(&line).unwrap();
         assert_eq!(
@@ -299,7 +301,8 @@ mod tests {
 
     #[test]
     fn a_transition_is_one_entry_of_the_journal() {
-        let entry = written(Format::Journald, false, LevelFilter::INFO, || transition(&PAUSED, &[], Habits::default()));
+        let entry =
+            written(Format::Journald, false, LevelFilter::INFO, || transition(&PAUSED, &[], OutageSettings::default()));
         assert_eq!(
             entry,
             "SYSLOG_IDENTIFIER=zk-leader-run\nPRIORITY=4\n\
@@ -314,7 +317,7 @@ mod tests {
 
     #[test]
     fn the_same_reason_has_other_words_in_another_phase() {
-        let with_vouch = Habits { vouches: true, ..Habits::default() };
+        let with_vouch = OutageSettings { vouches: true, ..OutageSettings::default() };
         let said = |from, to, why| sentence(&Transition { from, to, why, ..PAUSED }, (&[], with_vouch), 0);
         let (vouched, stopping) = (PhaseName::Vouched, PhaseName::Stopping);
         assert!(said(vouched, PhaseName::Paused, Why::ContactLost).contains("holds back any more"));
@@ -323,9 +326,9 @@ mod tests {
         assert!(said(PhaseName::Leading, stopping, Why::StopRequested).contains("--stop-timeout"));
         let idle = said(PhaseName::Following, PhaseName::Done, Why::StopRequested);
         assert_eq!(idle, "following -> done: a signal asks us to stop", "no command runs");
-        let unconfirmed = |to, habits| {
+        let unconfirmed = |to, outage| {
             let (from, why) = (PhaseName::Releasing, Why::ReleaseUnconfirmed);
-            sentence(&Transition { from, to, why, next_in: None, ..PAUSED }, (&[], habits), 0)
+            sentence(&Transition { from, to, why, next_in: None, ..PAUSED }, (&[], outage), 0)
         };
         assert!(
             unconfirmed(PhaseName::Following, with_vouch)
@@ -336,14 +339,17 @@ mod tests {
                 .ends_with("(with --vouch, a host that was not asked waits for --vouch-limit)")
         );
         for to in [PhaseName::Following, PhaseName::Done] {
-            assert!(unconfirmed(to, Habits::default()).ends_with("waits until the lease is over"), "without --vouch");
+            assert!(
+                unconfirmed(to, OutageSettings::default()).ends_with("waits until the lease is over"),
+                "without --vouch"
+            );
         }
     }
 
     #[test]
     fn of_a_command_that_is_frozen_without_contact_the_line_says_so() {
-        let habits = Habits { freezes: true, ..Habits::default() };
-        let said = |from| sentence(&Transition { from, ..PAUSED }, (&[], habits), 0);
+        let outage = OutageSettings { freezes: true, ..OutageSettings::default() };
+        let said = |from| sentence(&Transition { from, ..PAUSED }, (&[], outage), 0);
         assert_eq!(
             said(PhaseName::Leading),
             "leading -> paused: contact with ZooKeeper is lost, and the command is frozen (--on-pause freeze); unless contact is back \
@@ -359,7 +365,7 @@ mod tests {
         let said = |from, why, next_in| {
             sentence(
                 &Transition { from, to: PhaseName::Following, why, next_in, ..PAUSED },
-                (&[], Habits::default()),
+                (&[], OutageSettings::default()),
                 1_795_229_940_000,
             )
         };
@@ -380,7 +386,7 @@ mod tests {
     fn a_process_that_stays_to_free_its_lease_says_why_and_how_long() {
         let said = |from, why, next_in| {
             let to = PhaseName::Releasing;
-            sentence(&Transition { from, to, why, next_in, ..PAUSED }, (&[], Habits::default()), 0)
+            sentence(&Transition { from, to, why, next_in, ..PAUSED }, (&[], OutageSettings::default()), 0)
         };
         let (ended, nine_minutes) = (said(PhaseName::Vouched, Why::CommandEnded, None), Some(Duration::from_secs(540)));
         let later = said(PhaseName::Releasing, Why::ContactLost, nine_minutes);
@@ -403,7 +409,7 @@ mod tests {
             let others: Vec<_> = others.iter().map(ToString::to_string).collect();
             sentence(
                 &Transition { from: PhaseName::Following, to, why, next_in: None, ..PAUSED },
-                (&others, Habits::default()),
+                (&others, OutageSettings::default()),
                 0,
             )
         };
@@ -422,7 +428,7 @@ mod tests {
             transition(
                 &Transition { token: None, lease_left: None, next_in: None, ..following },
                 &[],
-                Habits::default(),
+                OutageSettings::default(),
             );
         });
         assert!(line.ends_with("stopping -> following: the lease is free\n"), "{line}");
@@ -466,8 +472,10 @@ mod tests {
 
     #[test]
     fn colour_marks_the_level_and_nothing_else_changes() {
-        let plain = written(Format::Human, false, LevelFilter::INFO, || transition(&PAUSED, &[], Habits::default()));
-        let coloured = written(Format::Human, true, LevelFilter::INFO, || transition(&PAUSED, &[], Habits::default()));
+        let plain =
+            written(Format::Human, false, LevelFilter::INFO, || transition(&PAUSED, &[], OutageSettings::default()));
+        let coloured =
+            written(Format::Human, true, LevelFilter::INFO, || transition(&PAUSED, &[], OutageSettings::default()));
         assert!(coloured.contains("\x1b[33m warning:\x1b[0m"), "{coloured}");
         let stripped = coloured.replace("\x1b[0m", "").replace("\x1b[2m", "").replace("\x1b[33m", "");
         assert_eq!(stripped, plain);
