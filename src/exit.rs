@@ -75,7 +75,7 @@ const MEANINGS: [Meaning; 16] = [
     row(
         "70",
         "SOFTWARE",
-        "internal: a guard process died or could not be started (too few processes or open files, say), or a bug",
+        "internal: a guard process died or could not be started (too few processes or open files, say), a process that stood still cannot restart itself, or a bug",
     ),
     row("74", "IOERR", "an answer (--help, --dry-run, man) could not be written to the end: the disk is full, say"),
     row(

@@ -106,7 +106,9 @@ fn lead(config: &Config, guards: Guards, before: Option<Box<Document>>, memory: 
     match supervise(config, guards, (observers, network), (upgrade, memory)) {
         Ok((ExitReason::StoodStill, _)) if config.secrets_read_once => {
             // It would wait for somebody who writes them into the pipe once more.
-            tracing::error!("The program cannot restart itself: its identities are in no file that can be read again");
+            tracing::error!(
+                "The program cannot restart itself: its identities are in no file that can be read again; start it anew"
+            );
             ExitCode::from(Status::Software.code())
         }
         Ok((ExitReason::StoodStill, memory)) => {

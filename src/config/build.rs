@@ -201,7 +201,10 @@ fn access(layers: &Layers, election: &ElectionSettings) -> Result<(access::Crede
     let mut found = access::read(layers, election.ensemble.uses_tls)?;
     if found.read_once {
         let file = layers.name_of("auth-file");
-        found.notices.push(format!("{file} is no file that can be read again; if this process is killed, its lease runs out before another host leads"));
+        found.notices.push(format!(
+            "{file} is no file that can be read again: if this process is killed, another host leads only when its lease has run \
+             out; write the path of a file to avoid that"
+        ));
     }
     let acl = acl::parse(&layers.required("acl")?, found.access.is_anonymous())?;
     Ok((found, acl))

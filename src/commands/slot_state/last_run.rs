@@ -60,7 +60,7 @@ pub(in crate::commands) fn fact(election: &ElectionView, output: &Output) -> Opt
         let length = if length < 1_000 { length } else { length - length % 1_000 };
         Some(format!(", after {}", words::length(Duration::from_millis(length))))
     };
-    let ended = run.ended_ms.map_or_else(String::new, |at| format!(" {}{}", ago(at), after().unwrap_or_default()));
+    let ended = run.ended_ms.map_or_else(String::new, |at| format!(" at {}{}", ago(at), after().unwrap_or_default()));
     let (said, tone) = match (end(run, election), run.status) {
         (End::Running, _) => (format!("it runs{began}"), Tone::Good),
         (End::Succeeded, _) => (format!("ended well{ended}"), Tone::Plain),
@@ -115,10 +115,10 @@ mod tests {
             Run { slot, id, host, pid: 7, started_ms, ended_ms, ok, status, ..Run::default() }
         };
         for (ok, status, short, long) in [
-            (Some(true), Some(0), "last run ended well 1m ago", "noon on a (pid 7 on h): ended well "),
-            (Some(false), Some(3), "last run failed 1m ago", "failed with status 3 "),
-            (Some(false), Some(0), "last run failed 1m ago", "was stopped before its end "),
-            (Some(false), None, "last run failed 1m ago", "could not be started "),
+            (Some(true), Some(0), "last run ended well 1m ago", "noon on a (pid 7 on h): ended well at "),
+            (Some(false), Some(3), "last run failed 1m ago", "failed with status 3 at "),
+            (Some(false), Some(0), "last run failed 1m ago", "was stopped before its end at "),
+            (Some(false), None, "last run failed 1m ago", "could not be started at "),
             (None, None, "last run was interrupted 1m30s ago", "was interrupted, began "),
         ] {
             let (in_short, fact) = said(run(ok, status));

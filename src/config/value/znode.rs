@@ -90,7 +90,7 @@ fn check_step(step: &str) -> Result<(), ValueError> {
         "" => Err(ValueError::from("has an empty step ('//'); leave the second slash out")),
         "." | ".." => Err(ValueError::from(format!("has a relative step '{step}'; write the path out"))),
         _ if step.chars().any(is_refused) => Err(ValueError::from(
-            "contains a character that ZooKeeper refuses (control, private use, or an emoji); leave it out",
+            "contains a character that ZooKeeper refuses (control, private use, or beyond U+FFFF, as most emojis are); leave it out",
         )),
         _ => Ok(()),
     }

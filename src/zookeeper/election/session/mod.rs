@@ -370,7 +370,7 @@ async fn follow(shared: &Shared, session: SessionNumber, mut states: States) -> 
 /// the command, and then every [`ASKED_EVERY`].
 async fn wonder(lost: &Contact) -> Infallible {
     sleep(lost.negotiated / 4).await;
-    // That of an upgrade was not lost before.
+    // After an upgrade, a session is taken up again though contact was not lost.
     lost.shared.begin_outage();
     loop {
         ask_why(&lost.shared, no_session(&Error::NoHosts));
