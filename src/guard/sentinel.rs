@@ -29,7 +29,7 @@ use super::poll_loop::{LONGEST_PAUSE, SHORTEST_PAUSE, URGENT};
 use super::sys::{self, Child};
 use crate::core::guard_messages::ChildStatus;
 use crate::guard::command::environment::Identity;
-use crate::guard::processes::children::Children;
+use crate::guard::processes::children::{Children, stat_of};
 use crate::guard::processes::sweep;
 use crate::guard::sys::errno_of;
 
@@ -105,12 +105,25 @@ impl LastWords {
     fn say(&self) {
         let errors = stderr();
         let mut fds = [PollFd::new(errors.as_fd(), PollFlags::POLLOUT)];
-        let is_dead = getppid() != self.supervisor;
-        if is_dead && poll(&mut fds, PollTimeout::ZERO) == Ok(1) {
+        if self.supervisor_is_dead() && poll(&mut fds, PollTimeout::ZERO) == Ok(1) {
             let _ = write(&errors, self.line.as_bytes());
         }
     }
+
+    /// Or about to be: it may have been killed before the guard, and be slower to exit.
+    fn supervisor_is_dead(&self) -> bool {
+        let is_dying = || stat_of(self.supervisor.as_raw()).is_ok_and(|stat| stat.is_dying);
+        let is_dead = || getppid() != self.supervisor || is_dying();
+        // The kernel takes a signal from those that wait, and then marks the process as exiting. One look may fall in between.
+        is_dead() || {
+            let _ = poll(&mut [], SECOND_LOOK);
+            is_dead()
+        }
+    }
 }
+
+/// In milliseconds.
+const SECOND_LOOK: u8 = 2;
 
 struct Orphanage {
     guard: i32,

@@ -74,7 +74,12 @@ pub struct Stat {
     pub parent: i32,
     /// When it started, in clock ticks after boot.
     pub started: u64,
+    /// It was sent SIGKILL, or it is exiting, or has exited. On a busy machine a killed process lives on until it gets a processor.
+    pub is_dying: bool,
 }
+
+/// `PF_EXITING` of `linux/sched.h`.
+const EXITING: u64 = 0x4;
 
 /// # Errors
 /// `NotFound` or `ESRCH`: there is no such process. Any other error says nothing of it.
@@ -90,8 +95,11 @@ pub fn parent_of(pid: i32) -> Option<i32> {
 fn parse(stat: &[u8]) -> Option<Stat> {
     let name_ends = stat.iter().rposition(|&byte| byte == b')')?;
     let mut fields = std::str::from_utf8(stat.get(name_ends + 1..)?).ok()?.split_ascii_whitespace();
-    let (parent, started) = (fields.nth(1)?, fields.nth(17)?);
-    Some(Stat { parent: parent.parse().ok()?, started: started.parse().ok()? })
+    let (state, parent, flags) = (fields.next()?, fields.next()?, fields.nth(4)?);
+    let (started, pending) = (fields.nth(12)?, fields.nth(8)?);
+    let has = |number: &str, bit: u64| Some(number.parse::<u64>().ok()? & bit != 0);
+    let is_dying = matches!(state, "Z" | "X") || has(flags, EXITING)? || has(pending, 1 << (libc::SIGKILL - 1))?;
+    Some(Stat { parent: parent.parse().ok()?, started: started.parse().ok()?, is_dying })
 }
 
 #[cfg(test)]
@@ -130,6 +138,27 @@ mod tests {
         child.wait().unwrap();
         assert!(start.is_ok_and(|start| (earliest..=latest).contains(&start)), "{earliest} {start:?} {latest}");
         assert_eq!(started(&child), Err(io::ErrorKind::NotFound));
+    }
+
+    #[test]
+    fn who_was_killed_is_dying_before_it_is_dead() {
+        let is_dying = |state, flags, pending| {
+            let line = format!(
+                "7 (a) b) {state} 5 7 7 0 -1 {flags} 0 0 0 0 0 0 0 0 20 0 1 0 99 4096 1 9 1 1 0 0 0 {pending} 0 0 0"
+            );
+            let stat = parse(line.as_bytes()).unwrap();
+            assert_eq!((stat.parent, stat.started), (5, 99));
+            stat.is_dying
+        };
+        // As `cat /proc/PID/stat` shows a sleeper, and one that is stopped and was sent SIGTERM.
+        assert!(!is_dying('S', 0x40_0000, 0) && !is_dying('T', 0x40_0000, 1 << 14));
+        assert!(is_dying('R', 0x40_0000, 256) && is_dying('R', 0x40_0004, 0) && is_dying('Z', 0x40_0000, 0));
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let pid = i32::try_from(child.id()).unwrap();
+        assert!(!stat_of(pid).unwrap().is_dying);
+        child.kill().unwrap();
+        assert!(stat_of(pid).unwrap().is_dying);
+        child.wait().unwrap();
     }
 
     #[test]
