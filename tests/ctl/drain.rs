@@ -359,6 +359,15 @@ fn when_the_time_is_over_what_a_host_may_lead_is_named_once_more_without_the_rea
     wait::until("they are overdue", || fleet.elections.iter().all(|it| fleet.status(it).contains("is overdue by")));
     let mut names: Vec<_> = fleet.elections.iter().map(|election| election.name.as_str()).collect();
     names.sort_unstable();
+    assert_eq!(fleet.ctl(&["drain", "one"]).code, 0);
+    let (admin, after) = (&fleet.elections[0].admin, format!("{}-after", fleet.root));
+    admin.create_all(&after);
+    let [given, ended] = [format!("{}/drains/one", fleet.root), after].map(|path| admin.stat(&path).unwrap().mtime);
+    assert!(
+        ended - given >= 1_900,
+        "the order stands before those leases are watched, for two seconds: {given} {ended}"
+    );
+    assert_eq!(fleet.ctl(&["undrain", "one"]).code, 0);
     let drain = ["drain", "one", "--wait", "--timeout", "1s"];
     let said = fleet.ctl(&drain);
     let (first, last) =

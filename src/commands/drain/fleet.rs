@@ -81,7 +81,6 @@ impl Fleet {
         seen_at: &mut Vec<(i64, Sighting)>,
     ) {
         let Drained { context, host, .. } = order;
-        self.note_hosts(seen, host);
         if seen.slots.iter().any(|slot| slot.lease.is_none() && !seen.was_never_led(slot)) {
             return self.unknown.push(name);
         }
@@ -115,16 +114,29 @@ impl Fleet {
     }
 }
 
-/// The records that were seen, with the first time of each, are kept from one look to the next.
-pub(super) async fn look(order: &Drained<'_>, seen_at: &mut Vec<(i64, Sighting)>) -> Result<Fleet, CommandError> {
-    let Drained { context, root, .. } = order;
+/// Who takes part where. Nothing is waited for.
+pub(super) async fn members(order: &Drained<'_>) -> Result<(Fleet, Elections), CommandError> {
+    let Drained { context, root, host, .. } = order;
     let all = context.below(root).await?;
     refuse_one_election(&all, order)?;
-    let (mut fleet, mut found) = (Fleet::default(), fleet::all(&context.client, root, all.names).await?);
-    overdue::mark(context, found.elections.iter_mut().map(|(_, seen)| seen)).await?;
+    let (mut fleet, found) = (Fleet::default(), fleet::all(&context.client, root, all.names).await?);
     fleet.closed.extend(all.closed.into_iter().chain(found.closed));
     fleet.elections = found.elections.len() + fleet.closed.len();
-    for (name, seen) in found.elections {
+    found.elections.iter().for_each(|(_, seen)| fleet.note_hosts(seen, host));
+    Ok((fleet, found.elections))
+}
+
+pub(super) type Elections = Vec<(String, ElectionView)>;
+
+/// What the host leads or may lead there. Leases that look overdue are watched, for some seconds. The records that were seen, with
+/// the first time of each, are kept from one look to the next.
+pub(super) async fn judged(
+    order: &Drained<'_>,
+    (mut fleet, mut elections): (Fleet, Elections),
+    seen_at: &mut Vec<(i64, Sighting)>,
+) -> Result<Fleet, CommandError> {
+    overdue::mark(order.context, elections.iter_mut().map(|(_, seen)| seen)).await?;
+    for (name, seen) in elections {
         fleet.place(order, name, &seen, seen_at).await;
     }
     Ok(fleet)

@@ -52,9 +52,9 @@ struct Drained<'a> {
 }
 
 async fn drained(order: &Drained<'_>, wait: Option<Duration>) -> Result<Answer, CommandError> {
-    let before = fleet::look(order, &mut Vec::new()).await?;
+    let (members, elections) = fleet::members(order).await?;
     let Drained { context, root, host, drain, .. } = order;
-    if let Some(whole) = before.is_id_on.as_ref().filter(|_| before.shared == 0) {
+    if let Some(whole) = members.is_id_on.as_ref().filter(|_| members.shared == 0) {
         let remedy = remedy::about_host("drain", whole, root);
         let sentence = format!("{host} is a participant on {whole}, and a drain is for the whole host: {remedy}");
         return Err(CommandError::usage(sentence));
@@ -72,8 +72,10 @@ async fn drained(order: &Drained<'_>, wait: Option<Duration>) -> Result<Answer, 
         (None, Some(length)) => format!("for {}", words::length(length)),
         (written_at, _) => drain.end(written_at.unwrap_or_default()),
     };
-    let part = format!("{} of {} elections below {root}", before.shared, before.elections);
+    let part = format!("{} of {} elections below {root}", members.shared, members.elections);
     progress.tell(&format!("{host} is drained {end}; it takes part in {part}"));
+    context.stands(format!("{host} stays drained; {} takes it back", remedy::about_host("undrain", host, root)));
+    let before = fleet::judged(order, (members, elections), &mut Vec::new()).await?;
     if !before.closed.is_empty() {
         progress.tell(&report::closed(host, &before));
     }
@@ -83,7 +85,6 @@ async fn drained(order: &Drained<'_>, wait: Option<Duration>) -> Result<Answer, 
         }
         return Ok(told(order, &before, "drained", DONE, ""));
     };
-    context.stands(format!("{host} stays drained; {} takes it back", remedy::about_host("undrain", host, root)));
     until_it_leads_none((order, &given), limit, &before, &mut progress).await
 }
 
@@ -95,7 +96,8 @@ async fn until_it_leads_none(
 ) -> Result<Answer, CommandError> {
     let (patience, mut seen, mut is_known) = (Patience::new(limit), Vec::new(), before.shared > 0);
     following::until(order.context, &patience, progress, async |context, progress| {
-        let fleet = fleet::look(&Drained { context, ..*order }, &mut seen).await?;
+        let order = &Drained { context, ..*order };
+        let fleet = fleet::judged(order, fleet::members(order).await?, &mut seen).await?;
         if !stands(context, order, given).await {
             let list = remedy::list_below(order.root);
             let text = gone("drain", order.drain.for_ms.is_some(), &list);
