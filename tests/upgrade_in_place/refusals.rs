@@ -4,6 +4,8 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 
+use nix::sys::signal::Signal;
+
 use crate::election;
 use crate::package::{Package, REFUSED, UPGRADED, ask, processes};
 use crate::support::election::STEADY;
@@ -143,15 +145,32 @@ fn another_program_is_refused() {
 #[test]
 fn while_a_hook_runs_it_is_refused() {
     let (election, package) = (election(), Package::new());
+    let (host, goes_on) = with_a_hook(&election, &package);
+    refused(&election, &host, "a hook or a check runs");
+    std::fs::write(goes_on, "").unwrap();
+    package.upgrade(&host);
+}
+
+/// A new program stands ready, and the hook of the first start ends when this file is there.
+fn with_a_hook(election: &Election, package: &Package) -> (Running, std::path::PathBuf) {
     let [begun, goes_on] = ["begun", "goes-on"].map(|name| election.diary.directory().join(name));
     let hook = format!("touch {}; until test -e {}; do sleep 0.05; done", begun.display(), goes_on.display());
     let host = package.on(election.host("a").session_timeout("6s").option("--hook", &hook)).spawn();
     election.diary.until_started(1);
     wait::until("the hook runs", || begun.exists());
     package.install();
-    refused(&election, &host, "a hook or a check runs");
+    (host, goes_on)
+}
+
+#[test]
+fn a_stop_that_comes_before_the_quiet_moment_ends_it_and_says_so() {
+    let (election, package) = (election(), Package::new());
+    let (mut host, goes_on) = with_a_hook(&election, &package);
+    ask(&host);
+    host.signal(Signal::SIGTERM);
     std::fs::write(goes_on, "").unwrap();
-    package.upgrade(&host);
+    assert_eq!(host.code(), 0, "{}", host.log());
+    assert!(host.log().contains("Not upgraded: this process ends before it could be"), "{}", host.log());
 }
 
 /// It waits for ever for somebody who writes its configuration.

@@ -27,6 +27,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 
 use crate::clock;
+use crate::core::action::ExitReason;
 use crate::core::time::Timestamp;
 use crate::supervisor::memory_limit::MemoryLimit;
 use crate::zookeeper::client::session_key::SessionKey;
@@ -280,6 +281,13 @@ impl Upgrade {
                 tokio::time::sleep(clock::now().lease.until(rest)).await;
             }
         }
+    }
+}
+
+/// The process ends, and perhaps an upgrade is under way. After a standstill it is restarted, and makes the upgrade then.
+pub(super) fn end(is_under_way: bool, reason: ExitReason) {
+    if is_under_way && reason != ExitReason::StoodStill {
+        tracing::warn!("Not upgraded: this process ends before it could be");
     }
 }
 
