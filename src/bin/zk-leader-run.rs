@@ -186,7 +186,7 @@ fn supervise(
     let network = network.map(|socket| -> Arc<dyn Network> { socket });
     let supervisor = SupervisorConfig { observers, auxiliary, preempt_after, network, upgrade: Some(upgrade), memory };
     let runtime = runtime()?;
-    let end = runtime.block_on(async { Box::pin(supervisor::run(machine, ensemble, guards, supervisor)).await });
+    let end = runtime.block_on(async { supervisor::run(machine, ensemble, guards, supervisor).await });
     // Do not wait for a name resolution: getaddrinfo(3) cannot be cancelled.
     runtime.shutdown_background();
     end

@@ -22,6 +22,7 @@ mod watch;
 
 use std::cell::OnceCell;
 use std::io::IsTerminal as _;
+use std::pin::Pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -310,11 +311,13 @@ const fn waits(question: &Question) -> bool {
 }
 
 /// The exit status, and the text for standard output or, if there is no answer, for standard error.
-pub async fn ask(asked: &Asked) -> (u8, String) {
-    match Box::pin(answer(asked, None)).await.map_err(|error| error.for_question(&asked.question)) {
-        Ok(Answer { text, status }) => (status, text),
-        Err(CommandError { sentence, status, .. }) => (status, sentence),
-    }
+pub fn ask(asked: &Asked) -> Pin<Box<dyn Future<Output = (u8, String)> + '_>> {
+    Box::pin(async {
+        match Box::pin(answer(asked, None)).await.map_err(|error| error.for_question(&asked.question)) {
+            Ok(Answer { text, status }) => (status, text),
+            Err(CommandError { sentence, status, .. }) => (status, sentence),
+        }
+    })
 }
 
 /// If it ends before what it waits for, it says what stands.

@@ -16,6 +16,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::LocalBoxFuture;
 use nix::sys::signal::Signal;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::watch;
@@ -87,41 +88,47 @@ pub struct SupervisorConfig {
 
 /// Runs the election until the process has to end. If that is to execute its program anew, the program needs the memory.
 ///
+/// Boxed, as what other crates call: an `async fn` is compiled anew in each of them.
+///
 /// # Errors
 /// If signals cannot be caught, or a socket cannot be registered.
-pub async fn run(
+pub fn run(
     settings: Settings,
     ensemble: zookeeper::Settings,
     guards: Guards,
     mut config: SupervisorConfig,
-) -> io::Result<(ExitReason, Memory)> {
-    let limit = MemoryLimit::insert();
-    let had_terminal = config.memory.had_terminal || config.upgrade.as_ref().is_some_and(|plan| plan.had_terminal);
-    let signals = SignalStream::new(had_terminal)?;
-    if let Some(plan) = &mut config.upgrade {
-        (plan.limit, plan.had_terminal) = (Some(limit.clone()), signals.had_terminal);
-    }
-    let guards = guards.into_handles()?;
-    zombies::adopt(guards.pids())?;
-    let end = Box::pin(supervise(settings, ensemble, guards, signals, config)).await;
-    limit.lift();
-    end
+) -> LocalBoxFuture<'static, io::Result<(ExitReason, Memory)>> {
+    Box::pin(async move {
+        let limit = MemoryLimit::insert();
+        let had_terminal = config.memory.had_terminal || config.upgrade.as_ref().is_some_and(|plan| plan.had_terminal);
+        let signals = SignalStream::new(had_terminal)?;
+        if let Some(plan) = &mut config.upgrade {
+            (plan.limit, plan.had_terminal) = (Some(limit.clone()), signals.had_terminal);
+        }
+        let guards = guards.into_handles()?;
+        zombies::adopt(guards.pids())?;
+        let end = supervise(settings, ensemble, guards, signals, config).await;
+        limit.lift();
+        end
+    })
 }
 
 /// The part of [`run`] that changes nothing process-wide.
 ///
 /// # Errors
 /// If a socket cannot be registered.
-pub async fn supervise(
+pub fn supervise(
     settings: Settings,
     ensemble: zookeeper::Settings,
     guards: Guards<Guard>,
     mut signals: SignalStream,
     config: SupervisorConfig,
-) -> io::Result<(ExitReason, Memory)> {
-    let mut supervisor = Box::pin(Supervisor::new(&settings, ensemble, guards, config)).await?;
-    let reason = supervisor.run(&mut signals).await;
-    Ok(Box::pin(supervisor.close(&mut signals, reason)).await)
+) -> LocalBoxFuture<'static, io::Result<(ExitReason, Memory)>> {
+    Box::pin(async move {
+        let mut supervisor = Box::pin(Supervisor::new(&settings, ensemble, guards, config)).await?;
+        let reason = supervisor.run(&mut signals).await;
+        Ok(Box::pin(supervisor.close(&mut signals, reason)).await)
+    })
 }
 
 fn outage(settings: &Settings, direct: Option<&Direct>) -> OutageSettings {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::zookeeper::client::connection::{Error, Stat};
+use futures_util::future::LocalBoxFuture;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -51,7 +52,11 @@ pub enum Outcome {
 /// # Errors
 ///
 /// The reason of the failure; then the lease runs out as it would have without us.
-pub async fn free_record(settings: Settings, orphaned: &Orphaned) -> Result<Outcome, RequestError> {
+pub fn free_record(settings: Settings, orphaned: &Orphaned) -> LocalBoxFuture<'_, Result<Outcome, RequestError>> {
+    Box::pin(freed(settings, orphaned))
+}
+
+async fn freed(settings: Settings, orphaned: &Orphaned) -> Result<Outcome, RequestError> {
     let limit = settings.session_timeout;
     // Events are not read here.
     let (events, _) = unbounded_channel();
