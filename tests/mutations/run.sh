@@ -68,13 +68,24 @@ target_flag() {
     esac
 }
 
-# A copy of the tree. Only files that differ are written, so that the last build is of use.
+files() { # those of the tree, each ended by NUL
+    local file
+    git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
+        [ ! -e "$file" ] || printf '%s\0' "$file"
+    done
+}
+
+# A copy of the tree. Of one that is there, only files that differ are written, so that the last build is of use.
 copy() {
     local to=$1 file
     mkdir -p "$to"
-    git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
-        [ ! -e "$file" ] || cmp -s "$file" "$to/$file" || { mkdir -p "$to/$(dirname "$file")" && cp "$file" "$to/$file"; }
-    done
+    if [ -e "$to/.git" ]; then
+        files | while IFS= read -r -d '' file; do
+            cmp -s "$file" "$to/$file" || { mkdir -p "$to/$(dirname "$file")" && cp "$file" "$to/$file"; }
+        done
+    else
+        files | xargs -0 cp --parents --target-directory "$to"
+    fi
     (cd "$to" && find . -type f -not -path './.git/*' -print0) | while IFS= read -r -d '' file; do
         [ -e "$root/$file" ] || rm "$to/$file"
     done
