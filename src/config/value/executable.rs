@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, eaccess};
 
+use crate::cli::ctl;
 use crate::config::error::{ConfigError, printable, quoted};
 use crate::exit::not_executed;
 
@@ -79,6 +80,9 @@ fn complaint(command: &OsStr, path: &OsStr, error: Errno) -> String {
         }
         Errno::ENOENT if SHELL.contains(&&*text) => {
             "is a word of the shell, and none is used: write sh -c and the line".into()
+        }
+        Errno::ENOENT if ctl::command().find_subcommand(command).is_some() => {
+            format!("is a command of {}: write {0} {text}", ctl::PROGRAM)
         }
         Errno::ENOENT | Errno::ENOTDIR if is_a_line => {
             "is not a program; no shell is used: write the words as separate arguments, or write sh -c and the line"
@@ -217,6 +221,15 @@ mod tests {
         assert_eq!(status("/nonexistent/absent"), Err(Status::NotFound));
         assert_eq!(status(&format!("{}/x", good.display())), Err(Status::NotFound));
         assert_eq!(status(""), Err(Status::NotFound));
+    }
+
+    #[test]
+    fn who_meant_the_other_program_is_told() {
+        let said = |command: &str| {
+            check(OsStr::new(command), Some(OsStr::new("/nonexistent")), &|| true).unwrap_err().sentence
+        };
+        assert!(said("status").ends_with("'status' is a command of zk-leaderctl: write zk-leaderctl status"));
+        assert!(said("statues").contains("was not found in PATH"));
     }
 
     #[test]
