@@ -25,6 +25,7 @@ struct State {
     offset: u64,
     rest: String,
     daemons: BTreeSet<(i64, i32)>,
+    starts: Vec<Entry>,
     last: Option<Entry>,
 }
 
@@ -43,6 +44,13 @@ impl Tail {
         state.read_on(&self.path);
         state.last.clone().filter(|last| now().saturating_sub(last.at) < SILENCE)
     }
+
+    /// All of them, in order.
+    pub fn starts(&self) -> Vec<Entry> {
+        let mut state = self.state.lock().unwrap();
+        state.read_on(&self.path);
+        state.starts.clone()
+    }
 }
 
 impl State {
@@ -55,8 +63,10 @@ impl State {
         let lines: String = self.rest.drain(..whole).collect();
         for entry in lines.lines().filter_map(parse) {
             let process = (entry.token, entry.pid);
-            if entry.event == "orphan" {
-                self.daemons.insert(process);
+            match entry.event.as_str() {
+                "orphan" => drop(self.daemons.insert(process)),
+                "start" => self.starts.push(entry.clone()),
+                _ => {}
             }
             if !self.daemons.contains(&process) {
                 self.last = Some(entry);
