@@ -196,7 +196,7 @@ pub fn entries_of(path: &Path) -> Vec<Entry> {
 
 /// One line; `None` if it is empty or was torn: a write(2) across a page boundary ends early when SIGKILL is pending.
 pub fn parse(line: &str) -> Option<Entry> {
-    let mut words = line.split_whitespace();
+    let mut words = line.trim_end().split(' ');
     let at = Duration::from_nanos(words.next()?.parse().ok()?);
     let event = words.next()?.to_owned();
     let mut value = |name: &str| words.next()?.strip_prefix(name).map(str::to_owned);

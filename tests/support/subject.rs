@@ -310,9 +310,11 @@ pub fn of_another_version(program: &Path, directory: &Path) -> PathBuf {
 }
 
 fn with_another_version(program: &Path) -> Vec<u8> {
-    let (mut bytes, version) = (std::fs::read(program).unwrap(), env!("CARGO_PKG_VERSION").as_bytes());
-    let places = bytes.windows(version.len()).enumerate().filter(|(_, bytes)| *bytes == version);
-    let places: Vec<usize> = places.map(|(at, _)| at + version.len() - 1).collect();
+    let (mut bytes, version) = (std::fs::read(program).unwrap(), env!("CARGO_PKG_VERSION"));
+    let found = Command::new("grep").args(["-obaF", version]).arg(program).output().unwrap();
+    let found = String::from_utf8(found.stdout).unwrap();
+    let places = found.lines().map(|line| line.split_once(':').unwrap().0.parse::<usize>().unwrap());
+    let places: Vec<_> = places.map(|at| at + version.len() - 1).collect();
     assert!(!places.is_empty(), "the program does not know its version");
     for last in places {
         bytes[last] = if bytes[last] == b'9' { b'8' } else { b'9' };

@@ -13,7 +13,8 @@ pub const SETTLED: Duration = Duration::from_millis(500);
 /// steady host's command would live without its guard's or its supervisor's help.
 pub const AT_ONCE: Duration = Duration::from_secs(8);
 
-const STEP: Duration = Duration::from_millis(5);
+/// Between two looks: a sixteenth of what was waited so far, within these. A look may cost a process, or read a long log.
+const STEPS: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(25));
 
 /// Waits until `holds`, at most [`LIMIT`]; else panics with `what`.
 #[track_caller]
@@ -39,10 +40,11 @@ pub fn held_within(limit: Duration, mut holds: impl FnMut() -> bool) -> bool {
         if holds() {
             return true;
         }
-        if started.elapsed() >= limit {
+        let waited = started.elapsed();
+        if waited >= limit {
             return false;
         }
-        std::thread::sleep(STEP);
+        std::thread::sleep((waited / 16).clamp(STEPS.0, STEPS.1));
     }
 }
 
