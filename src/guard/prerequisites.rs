@@ -6,8 +6,10 @@ use std::fs;
 use std::io;
 
 use nix::errno::Errno;
+use nix::sys::timerfd::{ClockId, TimerFd, TimerFlags};
+use rustix::process::{PidfdFlags, getpid, pidfd_open};
 
-use super::sys;
+use super::sys::{self, Child};
 use crate::guard::processes::children::Children;
 
 /// See the module page.
@@ -21,6 +23,8 @@ pub enum Lack {
     OneThread,
     /// The timer that kills a stopped guard.
     KernelTimer(Errno),
+    /// A system call that an old kernel lacks, or the seccomp filter of a container refuses.
+    Refused(&'static str, Errno),
 }
 
 /// # Errors
@@ -35,7 +39,18 @@ pub fn check() -> Result<(), Lack> {
     }
     Children::of_this_thread().map_err(Lack::NoChildren)?;
     sys::lethal_timer().map_err(Lack::KernelTimer)?;
-    Ok(())
+    let pidfd = pidfd_open(getpid(), PidfdFlags::empty()).map(drop);
+    permitted("pidfd_open", pidfd.map_err(|errno| Errno::from_raw(errno.raw_os_error())))?;
+    permitted("timerfd_create", TimerFd::new(ClockId::CLOCK_BOOTTIME, TimerFlags::empty()).map(drop))?;
+    permitted("waitid", sys::peek(Child::Any).map(drop))
+}
+
+/// Another failure, such as a lack of descriptors, shows later, and says what is lacking.
+fn permitted(call: &'static str, outcome: Result<(), Errno>) -> Result<(), Lack> {
+    match outcome {
+        Err(errno @ (Errno::ENOSYS | Errno::EPERM | Errno::EACCES)) => Err(Lack::Refused(call, errno)),
+        _ => Ok(()),
+    }
 }
 
 /// Whether `/proc` belongs to our PID namespace: then `NSpid`, which lists our id from the namespace of `/proc` down to
@@ -66,6 +81,12 @@ impl fmt::Display for Lack {
                  (ulimit -i, LimitSIGPENDING=)",
             ),
             Self::KernelTimer(errno) => write!(f, "the kernel refuses the timer that backs the guard ({errno})"),
+            Self::Refused(call, errno) => write!(
+                f,
+                "{call} is refused ({}): it needs Linux 5.10 or later and, in a container, a seccomp profile that permits it; \
+                 update the kernel, or the container's runtime and its profile",
+                errno.desc()
+            ),
         }
     }
 }

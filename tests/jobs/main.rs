@@ -18,6 +18,7 @@ mod services;
 mod shutdown;
 mod signals;
 mod slow_start;
+mod surroundings;
 
 use support::election::LEASE;
 use support::standalone::{election, link};

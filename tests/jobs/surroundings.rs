@@ -1,0 +1,34 @@
+//! What the host, the container or the limits around us lack: it is said, with what to do, or done without.
+
+use std::process::Command;
+
+use super::election;
+
+/// A program that executes the rest of its arguments below a seccomp filter: it fails this system call with EPERM.
+fn refusing(call: libc::c_long) -> Command {
+    let filter = "my $call = shift; \
+        my $filter = join '', map { pack 'SCCL', @$_ } [0x20, 0, 0, 0], [0x15, 0, 1, $call], [6, 0, 0, 0x50001], [6, 0, 0, 0x7fff0000]; \
+        my $program = pack 'Sx![Q]P', 4, $filter; \
+        my ($prctl, $no_new_privileges, $set_seccomp, $by_filter) = (shift, 38, 22, 2); \
+        syscall($prctl, $no_new_privileges, 1, 0, 0, 0) == 0 or die $!; \
+        syscall($prctl, $set_seccomp, $by_filter, $program) == 0 or die $!; \
+        exec @ARGV or die $!";
+    let mut perl = Command::new("perl");
+    perl.args(["-e", filter, &call.to_string(), &libc::SYS_prctl.to_string()]);
+    perl
+}
+
+#[test]
+fn a_system_call_that_a_container_refuses_is_named_before_anything_runs() {
+    for (name, call) in [
+        ("pidfd_open", libc::SYS_pidfd_open),
+        ("timerfd_create", libc::SYS_timerfd_create),
+        ("waitid", libc::SYS_waitid),
+    ] {
+        let election = election();
+        let mut host = election.host("a").command(&["true"]).spawn_inside(refusing(call));
+        assert_eq!(host.code(), 78, "{}", host.log());
+        let said = format!("{name} is refused (Operation not permitted): it needs Linux 5.10 or later");
+        assert!(host.log().contains(&said) && host.log().contains("seccomp profile"), "{}", host.log());
+    }
+}
