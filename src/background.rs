@@ -53,11 +53,19 @@ pub fn room_for_threads() -> io::Result<()> {
         let mut threads = (0..THREADS).map(|_| thread::Builder::new().spawn_scoped(scope, || drop(gate.lock())));
         threads.try_for_each(|started| started.map(drop))
     })
-    .map_err(|error| {
-        let complaint = format!(
-            "this host has no room for two more threads of ours ({error}); raise the limit of processes (ulimit -u, TasksMax= of \
-             systemd), or end some"
+    .map_err(|error| io::Error::new(error.kind(), no_thread(&error)))
+}
+
+/// The C library tries a second call if the kernel does not know the first one, but not if it is refused.
+fn no_thread(error: &io::Error) -> String {
+    if error.kind() == io::ErrorKind::PermissionDenied {
+        return format!(
+            "no thread of ours can be started ({error}): a seccomp filter, such as that of an old container runtime, refuses \
+             clone3; update the runtime or its profile"
         );
-        io::Error::new(error.kind(), complaint)
-    })
+    }
+    format!(
+        "this host has no room for two more threads of ours ({error}); raise the limit of processes (ulimit -u, TasksMax= of \
+         systemd) or of memory (ulimit -v), or end some"
+    )
 }

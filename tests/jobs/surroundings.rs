@@ -32,3 +32,13 @@ fn a_system_call_that_a_container_refuses_is_named_before_anything_runs() {
         assert!(host.log().contains(&said) && host.log().contains("seccomp profile"), "{}", host.log());
     }
 }
+
+/// Docker before 20.10.10, and what libseccomp before 2.5 makes of a profile.
+#[test]
+fn a_refused_thread_is_no_lack_of_room() {
+    let election = election();
+    let host = election.host("a").option("--connect-timeout", "1s").command(&["true"]);
+    let mut host = host.spawn_inside(refusing(libc::SYS_clone3));
+    assert_eq!(host.code(), 69, "{}", host.log());
+    assert!(host.log().contains("refuses clone3") && !host.log().contains("ulimit"), "{}", host.log());
+}
