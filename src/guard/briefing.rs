@@ -12,7 +12,7 @@ use crate::core::guard_messages::{Deadlines, RunId};
 pub struct Briefing {
     /// `NAME=value`; each replaces an inherited variable of that name.
     pub variables: Vec<CString>,
-    /// Empty: it reads from `/dev/null`.
+    /// Empty: it reads nothing.
     pub stdin: Vec<u8>,
 }
 

@@ -42,3 +42,15 @@ fn a_refused_thread_is_no_lack_of_room() {
     assert_eq!(host.code(), 69, "{}", host.log());
     assert!(host.log().contains("refuses clone3") && !host.log().contains("ulimit"), "{}", host.log());
 }
+
+/// A root directory of its own (`chroot(1)`).
+#[test]
+fn without_dev_null_hooks_and_health_checks_read_nothing() {
+    let election = election();
+    let mut bare = Command::new("unshare");
+    bare.args(["--mount", "sh", "-c", "mount -t tmpfs none /dev && exec \"$@\"", "sh"]);
+    let host = election.steady_host("a").option("--hook", "cat >&2 && echo told >&2").option("--health-cmd", "cat");
+    let mut host = host.command(&["true"]).spawn_inside(bare);
+    assert_eq!(host.code(), 0, "{}", host.log());
+    assert!(host.log().contains("told") && !host.log().contains("could not be executed"), "{}", host.log());
+}

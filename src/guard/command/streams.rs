@@ -20,12 +20,18 @@ pub fn stdin_is_of_another_job(group: Pid) -> bool {
 
 /// In the new process.
 pub fn read_nothing() -> Result<(), Errno> {
-    dup2_stdin(File::open("/dev/null").map_err(errno_of)?)
+    dup2_stdin(nothing().map_err(errno_of)?)
+}
+
+/// A root directory of its own (`chroot(1)`) may have no `/dev`: a pipe that nobody writes to is at its end, too.
+fn nothing() -> io::Result<OwnedFd> {
+    let empty_pipe = || pipe2(OFlag::O_CLOEXEC).map(|(input, _)| input);
+    File::open("/dev/null").map(OwnedFd::from).or_else(|_| Ok(empty_pipe()?))
 }
 
 /// In the new process.
 pub fn redirect(stdin: &[u8]) -> Result<(), Errno> {
-    let input = if stdin.is_empty() { File::open("/dev/null").map(OwnedFd::from) } else { holding(stdin) };
+    let input = if stdin.is_empty() { nothing() } else { holding(stdin) };
     dup2_stdin(input.map_err(errno_of)?)?;
     dup2_stdout(io::stderr())
 }
