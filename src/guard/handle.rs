@@ -33,6 +33,7 @@ use super::probe::{PROBE, Prober};
 use super::processes::Processes;
 use super::protocol::{REPORT_SIZE, decode_report, encode_order};
 use super::releaser::Releaser;
+use super::remedy_for;
 use super::sentinel;
 use super::sys;
 use crate::core::guard_messages::{Order, Report};
@@ -65,7 +66,7 @@ pub enum Error {
     Command(io::Error),
     #[error("no command can be supervised here: {0}")]
     Prerequisite(Lack),
-    #[error("the guard process cannot be started: {0}")]
+    #[error("the guard process cannot be started: {0}{remedy}", remedy = remedy_for(.0))]
     Guard(#[from] io::Error),
 }
 

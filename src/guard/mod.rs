@@ -21,12 +21,14 @@ mod sentinel;
 mod sys;
 mod tree;
 
-use std::os::fd::OwnedFd;
+use std::io::{self, stderr};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl::{set_child_subreaper, set_name};
-use nix::unistd::{Pid, setpgid};
+use nix::unistd::{Pid, setpgid, write};
 
 use command::directory::Directory;
 use command::launch::Launch;
@@ -76,9 +78,35 @@ fn run(mut guard: Guard) -> ! {
             }
             None => 0,
         },
-        Ok(Err(_)) | Err(_) => EX_SOFTWARE,
+        Ok(Err(errno)) => {
+            let error = io::Error::from(errno);
+            say(&format!("zk-leader-run: a guard process cannot go on: {error}{}\n", remedy_for(&error)));
+            EX_SOFTWARE
+        }
+        Err(_) => EX_SOFTWARE,
     };
     sys::exit(status)
+}
+
+/// On standard error. Where there is no room for the line now, it is not said: nothing is waited for.
+fn say(line: &str) {
+    let errors = stderr();
+    let mut fds = [PollFd::new(errors.as_fd(), PollFlags::POLLOUT)];
+    if poll(&mut fds, PollTimeout::ZERO) == Ok(1) {
+        let _ = write(&errors, line.as_bytes());
+    }
+}
+
+/// What to do if a limit kept a process of ours from what it needs.
+fn remedy_for(error: &io::Error) -> &'static str {
+    match error.raw_os_error().map(Errno::from_raw) {
+        Some(Errno::EAGAIN) => {
+            "; raise the limits of processes (ulimit -u, TasksMax= of systemd) and of pending signals (ulimit -i), or end some \
+             processes"
+        }
+        Some(Errno::EMFILE) => "; raise the limit of open files (ulimit -n, LimitNOFILE= of systemd)",
+        _ => "",
+    }
 }
 
 fn keep_watch(guard: Guard) -> Result<GuardExit, Errno> {

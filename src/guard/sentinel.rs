@@ -8,13 +8,12 @@
 //! sleeps while the guard lives, blocks every signal that can be blocked, and takes no orders. It ends after the guard,
 //! when the tree is empty. Only if the supervisor was killed, too, it says what it did: nobody else is left to.
 
-use std::io::stderr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll, ppoll};
+use nix::poll::{PollFd, PollFlags, poll, ppoll};
 use nix::sys::prctl::{set_child_subreaper, set_name};
 use nix::sys::signalfd::SignalFd;
 use nix::sys::time::TimeSpec;
@@ -34,7 +33,7 @@ use crate::guard::processes::sweep;
 use crate::guard::sys::errno_of;
 
 /// The sentinel process, from its fork with every signal blocked to its end. It forks the guard, and sends the guard's
-/// id.
+/// id, or a negative errno.
 pub(super) fn run(guard: Guard, tells: OwnedFd) -> ! {
     let watched = catch_unwind(AssertUnwindSafe(|| watch_over(guard, tells)));
     // Any other status than 0: the tree was not seen to be empty.
@@ -44,7 +43,11 @@ pub(super) fn run(guard: Guard, tells: OwnedFd) -> ! {
 fn watch_over(guard: Guard, tells: OwnedFd) -> Result<(), Errno> {
     set_child_subreaper(guard.containment.adopts_orphans())?;
     let last_words = LastWords::of(&guard);
-    let pid = match sys::fork()? {
+    let lacking = |errno: Errno| {
+        let _ = write(&tells, &(-(errno as i32)).to_ne_bytes());
+        errno
+    };
+    let pid = match sys::fork().map_err(lacking)? {
         ForkResult::Child => {
             drop(tells);
             super::run(guard)
@@ -57,8 +60,8 @@ fn watch_over(guard: Guard, tells: OwnedFd) -> Result<(), Errno> {
         guard: pid,
         containment,
         lease_file,
-        children: Children::of_this_thread().map_err(errno_of)?,
-        deaths: sys::deaths()?,
+        children: Children::of_this_thread().map_err(errno_of).map_err(lacking)?,
+        deaths: sys::deaths().map_err(lacking)?,
     };
     step_aside()?;
     sweep::rehearse(&orphanage.children, Some(pid));
@@ -101,12 +104,10 @@ impl LastWords {
         Some(Self { supervisor: getppid(), line })
     }
 
-    /// A living supervisor tells for itself. Where there is no room for the line now, it is not said: nothing is waited for.
+    /// A living supervisor tells for itself.
     fn say(&self) {
-        let errors = stderr();
-        let mut fds = [PollFd::new(errors.as_fd(), PollFlags::POLLOUT)];
-        if self.supervisor_is_dead() && poll(&mut fds, PollTimeout::ZERO) == Ok(1) {
-            let _ = write(&errors, self.line.as_bytes());
+        if self.supervisor_is_dead() {
+            super::say(&self.line);
         }
     }
 

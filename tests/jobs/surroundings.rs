@@ -1,8 +1,13 @@
 //! What the host, the container or the limits around us lack: it is said, with what to do, or done without.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
 use std::process::Command;
 
 use super::election;
+use crate::support::Election;
+use crate::support::subject::copy_program;
 
 /// A program that executes the rest of its arguments below a seccomp filter: it fails this system call with EPERM.
 fn refusing(call: libc::c_long) -> Command {
@@ -53,4 +58,45 @@ fn without_dev_null_hooks_and_health_checks_read_nothing() {
     let mut host = host.command(&["true"]).spawn_inside(bare);
     assert_eq!(host.code(), 0, "{}", host.log());
     assert!(host.log().contains("told") && !host.log().contains("could not be executed"), "{}", host.log());
+}
+
+/// Where another user can execute it.
+fn program(election: &Election) -> PathBuf {
+    let directory = election.diary.directory();
+    std::fs::set_permissions(directory, Permissions::from_mode(0o755)).unwrap();
+    let program = directory.join("zk-leader-run");
+    copy_program(env!("CARGO_BIN_EXE_zk-leader-run").as_ref(), &program);
+    program
+}
+
+/// Somebody who has no other process.
+fn limited(limit: &str) -> Command {
+    let user = format!("--reuid={}", 2_000_000 + std::process::id());
+    let mut limited = Command::new("prlimit");
+    limited.args([limit, "setpriv", &user, "--regid=65534", "--clear-groups"]);
+    limited
+}
+
+#[test]
+fn a_host_without_room_for_our_processes_says_which_limit_to_raise() {
+    for (limit, remedy) in [("--nproc=2", "TasksMax="), ("--nofile=7", "LimitNOFILE=")] {
+        let election = election();
+        let program = program(&election);
+        let host = election.host("a").program(program.to_str().unwrap()).command(&["true"]);
+        let mut host = host.spawn_inside(limited(limit));
+        assert_eq!(host.code(), 70, "{limit}: {}", host.log());
+        assert!(host.log().contains(remedy), "{limit}: {}", host.log());
+    }
+}
+
+/// Each guard has a kernel timer. Which of the two gets it is chance.
+#[test]
+fn a_guard_that_lacks_a_timer_says_what_it_lacks() {
+    let election = election();
+    let program = program(&election);
+    let host = election.host("a").program(program.to_str().unwrap()).option("--hook", "true").command(&["true"]);
+    let mut host = host.spawn_inside(limited("--sigpending=1"));
+    host.code();
+    assert!(host.log().contains("a guard process cannot go on: "), "{}", host.log());
+    assert!(host.log().contains("ulimit -i"), "{}", host.log());
 }

@@ -38,15 +38,22 @@ impl Processes {
     /// Waits for the sentinel to send the guard's id, which is valid while the sentinel lives.
     ///
     /// # Errors
-    /// If the sentinel ends instead.
+    /// What the sentinel lacked, or that it has ended instead.
     pub fn told(sentinel: i32, tells: &OwnedFd) -> io::Result<Self> {
         let mut guard = [0; 4];
         if read(tells, &mut guard)? != guard.len() {
             return Err(io::Error::other("its parent process has ended at once"));
         }
         let guard = i32::from_ne_bytes(guard);
+        if guard < 0 {
+            return Err(io::Error::from_raw_os_error(guard.saturating_neg()));
+        }
         let pid = Pid::from_raw(guard).ok_or(Errno::ESRCH)?;
-        Ok(Self { guard, guard_pidfd: pidfd_open(pid, PidfdFlags::empty())?, sentinel, sentinel_end: None })
+        let guard_pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(|errno| match errno {
+            rustix::io::Errno::SRCH => io::Error::other("it has ended at once"),
+            errno => errno.into(),
+        })?;
+        Ok(Self { guard, guard_pidfd, sentinel, sentinel_end: None })
     }
 
     /// The guard's id, its pidfd, and the sentinel's id, for the next program of this process. `None`: the sentinel has
