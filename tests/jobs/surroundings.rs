@@ -100,3 +100,12 @@ fn a_guard_that_lacks_a_timer_says_what_it_lacks() {
     assert!(host.log().contains("a guard process cannot go on: "), "{}", host.log());
     assert!(host.log().contains("ulimit -i"), "{}", host.log());
 }
+
+#[test]
+fn without_namespaces_the_refusal_says_what_is_needed() {
+    let election = election();
+    let host = election.host("a").option("--contain", "pid-namespace").command(&["true"]);
+    let mut host = host.spawn_inside(refusing(libc::SYS_clone));
+    assert_eq!(host.code(), 78, "{}", host.log());
+    assert!(host.log().contains("user.max_user_namespaces"), "{}", host.log());
+}

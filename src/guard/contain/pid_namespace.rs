@@ -21,14 +21,21 @@ pub struct PidNamespace {
     gid: Gid,
 }
 
+/// Neither is said by the error: of a user namespace too many, the kernel says that there is no space left on a device.
+const NEEDED: &str = "CAP_SYS_ADMIN, or user namespaces for this user: see user.max_user_namespaces, AppArmor's or the \
+                      distribution's restriction of them (sysctl -a | grep userns), and a container's seccomp profile";
+
 impl PidNamespace {
     /// Tests which namespaces can be created here.
     ///
     /// # Errors
-    /// The error of the attempt with a user namespace.
+    /// The error of the attempt with a user namespace, and what is needed.
     pub fn probe() -> io::Result<Self> {
         let attempted = |namespace: Self| namespace.attempt().map(|()| namespace);
-        attempted(Self::like(false)).or_else(|_| attempted(Self::like(true)))
+        attempted(Self::like(false)).or_else(|_| attempted(Self::like(true))).map_err(|error| {
+            let complaint = format!("{error}; it needs root with {NEEDED}");
+            io::Error::new(error.kind(), complaint)
+        })
     }
 
     /// Without a test: one of the program before this one.
