@@ -60,7 +60,12 @@ fn colour_is_welcome() -> bool {
 
 #[expect(clippy::disallowed_methods, reason = "the time of day of a log line decides nothing")]
 fn time_of_day() -> String {
-    humantime::format_rfc3339_millis(SystemTime::now()).to_string()
+    stamp(SystemTime::now())
+}
+
+/// The formatter panics at times before 1970.
+fn stamp(time: SystemTime) -> String {
+    humantime::format_rfc3339_millis(time.max(SystemTime::UNIX_EPOCH)).to_string()
 }
 
 /// What a host does without contact: the words of a change of phase go by it.
@@ -236,6 +241,12 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use super::*;
+
+    #[test]
+    fn a_clock_before_1970_costs_no_more_than_the_time_of_a_line() {
+        let early = SystemTime::UNIX_EPOCH - std::time::Duration::from_secs(1);
+        assert_eq!(stamp(early), "1970-01-01T00:00:00.000Z");
+    }
 
     const PAUSED: Transition = Transition {
         from: PhaseName::Leading,
