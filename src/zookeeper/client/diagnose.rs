@@ -126,7 +126,8 @@ async fn ask(address: Address<'_>, access: &Access) -> Opinion {
             }
             Said::Mute => Opinion::Away("it hangs up".to_owned()),
             Said::Silent => Opinion::Away(
-                "it takes the connection, and gives no answer in time: it hangs, or is no ZooKeeper server".to_owned(),
+                "it takes the connection, and gives no answer in time: it hangs, is too far away, or is no ZooKeeper server"
+                    .to_owned(),
             ),
             Said::Stranger => Opinion::Away(four_letter::STRANGER.to_owned()),
             Said::Unreachable(why) | Said::Refused(why) => Opinion::Away(why),
