@@ -1,6 +1,6 @@
 //! Elections that are closed: with the identity of their hosts, as a reader, and without either.
 
-use super::operator::{Said, ctl_at};
+use super::operator::{Said, ctl, ctl_at};
 use super::server;
 use crate::support::{Admin, Election, Running, wait};
 
@@ -114,6 +114,22 @@ fn list_names_elections_that_may_not_be_read() {
     assert_eq!(found.unwrap()["state"], "no permission");
 }
 
+/// Its base is open, and its record is not.
+#[test]
+fn an_election_that_may_be_read_in_part_is_neither_left_out_nor_told_as_idle() {
+    let servers = server().connect_string();
+    let election = Election::seen_by(Admin::known_as(&servers, HOSTS.1), &servers);
+    let root = format!("/part-{}", election.name);
+    for below in ["lease", "term", "election", "members"] {
+        election.admin.create_all(&format!("{root}/job/{below}"));
+    }
+    election.admin.set_acl(&format!("{root}/job/lease"), "auth", "", "cdrwa");
+    let said = as_stranger(&["list", "--path", &root, "-o", "plain"]);
+    assert!(said.code == 0 && said.output.ends_with("no permission\n"), "{said:?}");
+    let said = as_stranger(&["drain", "one", "--root", &root, "--wait"]);
+    assert!(said.code == 2 && said.output.contains("one may lead job, which we may not read"), "{said:?}");
+}
+
 /// The servers and the session are examined all the same.
 #[test]
 fn the_doctor_tells_what_it_has_found_before_it_may_not_read_the_election() {
@@ -217,6 +233,28 @@ fn of_elections_that_may_not_be_read_drain_does_not_say_that_the_host_leads_none
     // The drains of others are no election.
     election.admin.set_acl(&format!("{root}/drains"), "auth", "", "cdrwa");
     let said = as_host(&drain);
+    assert!(said.code == 0 && said.output.ends_with("one leads no election any more\n"), "{said:?}");
+}
+
+/// For all that is known, it stands.
+#[test]
+fn a_drain_that_may_not_be_read_any_more_is_not_said_to_be_taken_back() {
+    let election = Election::on(&server().connect_string());
+    let root = format!("/hidden-{}", election.name);
+    for below in ["lease", "term", "election", "members"] {
+        election.admin.create_all(&format!("{root}/job/{below}"));
+    }
+    let (lease, drain) = (format!("{root}/job/lease"), format!("{root}/drains/one"));
+    let held = r#"{"v":1,"state":"held","lease_ms":60000,"holder":{"id":"a","host":"one","pid":1}}"#;
+    election.admin.set(&lease, held);
+    election.admin.create(&format!("{root}/job/members/a"), r#"{"v":1,"id":"a","host":"one"}"#);
+    let said = std::thread::scope(|scope| {
+        let asked = scope.spawn(|| ctl(&["drain", "one", "--root", &root, "--wait"]));
+        wait::until("it is drained", || election.admin.exists(&drain));
+        election.admin.set_acl(&drain, "world", "anyone", "wda");
+        election.admin.set(&lease, r#"{"v":1,"state":"free","lease_ms":5}"#);
+        asked.join().unwrap()
+    });
     assert!(said.code == 0 && said.output.ends_with("one leads no election any more\n"), "{said:?}");
 }
 

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::operator::{Said, ctl, ctl_at, process};
+use super::operator::{Said, ctl, ctl_at, process, three_hours_fast};
 use super::{election, link, server};
 use crate::support::proxy::request;
 use crate::support::{Election, Running, wait};
@@ -286,6 +286,28 @@ fn who_waits_for_the_next_leader_goes_on_at_another_server_and_is_told_that_the_
 
 fn stays_disabled(election: &Election) -> String {
     format!("the election stays disabled; zk-leaderctl enable {} takes it back", election.name)
+}
+
+/// Whether somebody renews a lease that looks overdue is watched for some seconds. The drain was given before.
+#[test]
+fn ctrl_c_while_leases_are_watched_says_that_the_drain_stands() {
+    let election = election();
+    let root = format!("/watched-{}", election.name);
+    for below in ["lease", "term", "election"] {
+        election.admin.create_all(&format!("{root}/job/{below}"));
+    }
+    let held = r#"{"v":1,"state":"held","lease_ms":60000,"holder":{"id":"a","host":"one","pid":1}}"#;
+    election.admin.set(&format!("{root}/job/lease"), held);
+    let fast = three_hours_fast();
+    let fast = fast.each_ref().map(|(name, value)| (*name, value.as_str()));
+    let mut order = process(&server().connect_string(), &["drain", "one", "--root", &root, "--wait"], &fast);
+    let mut order = order.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(order.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.starts_with("one is drained ")), "it never said so");
+    kill(Pid::from_raw(order.id().cast_signed()), Signal::SIGINT).unwrap();
+    let said = said(order);
+    let stands = format!("one stays drained; zk-leaderctl undrain one --root {root} takes it back\n");
+    assert!(said.error.ends_with(&stands), "{said:?}");
 }
 
 #[test]

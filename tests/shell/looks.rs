@@ -176,6 +176,27 @@ fn who_leads_behind_a_record_that_was_lost_is_not_known_until_the_new_one_has_ru
     }
 }
 
+/// Both records are watched, the second one changes, and while all is read once more the first one does too.
+#[test]
+fn a_record_that_changes_after_it_was_watched_is_not_overdue() {
+    for step in 0..120 {
+        in_virtual_time(async {
+            let desk = Desk::new().await;
+            two_dead_leaders(&desk).await;
+            let d_takes_over = async {
+                c_takes_over(&desk).await;
+                sleep(Duration::from_micros(1_700_000 + 2_000 * step)).await;
+                let taken = [set("/slots/0/term", &Value::Null), set("/slots/0/lease", &held_by("d"))];
+                desk.write(taken.into_iter().chain([create("/job/members/d", &member("d"))]).collect()).await;
+            };
+            let ((_, said), ()) = tokio::join!(desk.ask(&["--path", BASE, "status"]), d_takes_over);
+            let slot = &said["slots"][0];
+            let is_new = said.to_string().contains(r#""id":"d""#);
+            assert!(!is_new || slot["state"] != "overdue", "the lease of d is overdue after {step}: {said:#}");
+        });
+    }
+}
+
 #[test]
 fn a_list_tells_who_took_over_while_it_was_made() {
     in_virtual_time(async {
