@@ -64,6 +64,8 @@ fn a_fenced_write_is_done_under_the_newest_token_and_no_other() {
         assert_eq!(put(&new, &election.path(ours), "5", &["--create"]), 64, "{ours} belongs to the election");
         assert_eq!(put(&new, &other.path(ours), "5", &["--create"]), 64, "{ours} belongs to another election");
     }
+    let base_of_other = other.path("");
+    assert_eq!(put(&new, base_of_other.trim_end_matches('/'), "5", &[]), 64, "it is no znode of ours either");
     assert_eq!(other.term().mzxid, of_other);
     for slot in ["slots/0/term", "slots/0/lease"] {
         other.admin.create_all(&other.path(slot));
