@@ -372,6 +372,10 @@ mod tests {
             };
             let told = status(&mut reporter, &resigns).map(|status| status.why_not.concat());
             assert_eq!(status(&mut reporter, &[]), None, "it goes on saying so");
+            let again = Ineligibilities { stand_back_until: Some(at(Duration::from_secs(120)).lease), ..bars };
+            let news = reporter.update((begun, 1_795_229_940_000), &Event::Ticked, &snapshot, again, &[]);
+            let unseen = news.status.map(|status| status.why_not.concat());
+            assert_eq!(unseen.as_deref(), Some("stands back until 2026-11-21 03:01:00 UTC, as it has resigned"));
             told.unwrap()
         };
         let until = "stands back until 2026-11-21 03:00:00 UTC: ";

@@ -107,6 +107,17 @@ mod tests {
         assert_eq!([after(7), after(1_007), after(61_999)], ["7ms", "1s", "1m1s"]);
     }
 
+    /// Another one leads, or waits, meanwhile.
+    #[test]
+    fn a_run_without_an_end_goes_on_only_in_its_own_term() {
+        let within = |token| {
+            let last_run = Some(Run { token, ..Run::default() });
+            tone(&ElectionView { last_run, ..slot_state::tests::waiting(&["n1"], Some("following")) })
+        };
+        let own = slot_state::tests::waiting(&["n1"], None).slots[0].token();
+        assert_eq!([own, own + 1].map(within), [Tone::Faint, Tone::Bad]);
+    }
+
     #[test]
     fn how_the_last_run_ended_is_told_as_what_it_was() {
         let run = |ok: Option<bool>, status| {
