@@ -153,6 +153,28 @@ async fn a_lost_record_is_held_by_unknown_for_the_longer_of_two_leases() {
     assert_eq!(host.look(FIRST).await.unwrap().record.lease, LEASE_LONGEST);
 }
 
+/// Others take over for longer and longer while we read for how long, and the record is gone again. A record that is made by what one
+/// of the earlier terms said would let us start beside the last one.
+#[tokio::test]
+async fn a_lost_record_is_made_by_what_the_term_says_that_it_is_made_under() {
+    let chroot = Chroot::new();
+    let (proxy, admin) = (link(), Admin::to(&chroot.connect_string()));
+    let (mut host, _) = Host::entered(settings(&chroot.behind(&proxy), 1)).await;
+    let says = |times: u32| format!(r#"{{"v":1,"lease_ms":{}}}"#, (SESSION_TIMEOUT * times).as_millis());
+    admin.set(TERM, &says(2));
+    admin.delete(LEASE);
+    let (changing, mut longer) = (Admin::to(&chroot.connect_string()), 3..5);
+    proxy.tamper(move |frame| {
+        let is_of_term = frame.windows(8).any(|part| part == b"lease_ms");
+        if is_of_term {
+            longer.next().into_iter().for_each(|times| changing.set(TERM, &says(times)));
+        }
+        frame
+    });
+    let seen = host.look(FIRST).await.unwrap().record;
+    assert_eq!((seen.held, seen.lease), (true, SESSION_TIMEOUT * 4));
+}
+
 #[tokio::test]
 async fn the_loss_of_the_term_is_the_loss_of_the_base() {
     let chroot = Chroot::new();

@@ -276,3 +276,17 @@ async fn a_server_that_falls_silent_leaves_the_outcome_unknown() {
     let admin = Admin::to(&chroot.connect_string());
     wait::until("the server applies it all the same", || admin.stat(LEASE).unwrap().version == conditions.record + 1);
 }
+
+/// Whoever has released it keeps nobody from leading.
+#[tokio::test]
+async fn only_the_holder_of_a_lease_is_named_as_the_reason_why_another_one_does_not_lead() {
+    let chroot = Chroot::new();
+    let admin = Admin::to(&chroot.connect_string());
+    let (mut host, _) = Host::entered(settings(&chroot.connect_string(), 1)).await;
+    for (state, named) in [("held", vec!["a on x"]), ("free", vec![])] {
+        let holder = r#""holder":{"id":"a","host":"x","pid":1}"#;
+        admin.set(LEASE, &format!(r#"{{"v":1,"state":"{state}","lease_ms":15000,{holder}}}"#));
+        host.look(FIRST).await.unwrap();
+        assert_eq!(host.election.lease_holders(), named);
+    }
+}
