@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::json;
 use zk_leader_run::core::event::{Event, Request, SessionNumber};
 use zk_leader_run::core::operator_orders::Orders;
+use zk_leader_run::zookeeper::publish::MemberStatus;
 use zk_leader_run::zookeeper::schema::history::Term;
 
 use crate::chroot::Chroot;
@@ -101,10 +102,10 @@ async fn an_order_whose_rest_could_not_be_told_is_looked_at_again_soon() {
     assert!(first.election.close(wait::LIMIT).await);
     let whole = Duration::from_secs(3600);
     admin.create(CONTROL, &disabled("long", Some(3_600_000)));
-    let refused = Arc::new(AtomicBool::new(false));
+    let refused = Arc::new(AtomicBool::new(true));
     let is_refused = Arc::clone(&refused);
     proxy.tamper(move |frame| {
-        if names(&frame, CLOCK) && !is_refused.swap(true, Ordering::SeqCst) {
+        if names(&frame, CLOCK) && is_refused.load(Ordering::SeqCst) {
             [&16_i32.to_be_bytes()[..], &frame[4..16], &SYSTEM_ERROR.to_be_bytes()].concat()
         } else {
             frame
@@ -113,8 +114,14 @@ async fn an_order_whose_rest_could_not_be_told_is_looked_at_again_soon() {
     let host = Host::connected(settings(&chroot.behind(&proxy), 1)).await;
     let mut orders = host.election.orders();
     let rest = |orders: &Orders| orders.disabled.and_then(|order| order.lasts);
+    let obeyed = orders.wait_for(|orders| rest(orders) == Some(whole));
+    assert!(
+        tokio::time::timeout(wait::LIMIT, obeyed).await.is_ok(),
+        "what may have lapsed is in force until that is known"
+    );
+    refused.store(false, Ordering::SeqCst);
     let known = orders.wait_for(|orders| rest(orders).is_some_and(|rest| rest < whole));
-    assert!(tokio::time::timeout(wait::LIMIT, known).await.is_ok() && refused.load(Ordering::SeqCst));
+    assert!(tokio::time::timeout(wait::LIMIT, known).await.is_ok());
 }
 
 /// It may not be read, and is deleted between the look at it and the reading: the server tells that only to who may read it.
@@ -195,8 +202,17 @@ async fn a_drained_host_does_not_give_way_to_another_one_that_is_drained() {
         assert!(heard.is_ok(), "never heard of {other}");
     }
     admin.delete(OTHER);
-    let heard = tokio::time::timeout(wait::LIMIT, orders.wait_for(could(true))).await;
-    assert!(heard.is_ok(), "never heard that it is not drained any more");
+    let mut is_told =
+        async |expected| tokio::time::timeout(wait::LIMIT, orders.wait_for(could(expected))).await.is_ok();
+    assert!(is_told(true).await, "never heard that it is not drained any more");
+    // One that nobody here may read is none, as it is on its own host.
+    let member_changes = || admin.set(&format!("{MEMBERS}/b"), r#"{"v":1,"id":"b","host":"host2","eligible":true}"#);
+    admin.create(OTHER, r#"{"v":1,"order":"y"}"#);
+    member_changes();
+    assert!(is_told(false).await);
+    admin.set_acl(OTHER, "world", "anyone", "wda");
+    member_changes();
+    assert!(is_told(true).await, "it waits for what it may not read");
 }
 
 /// What can be known of it is read anew over each connection.
@@ -253,4 +269,30 @@ async fn a_term_that_another_host_writes_down_at_the_same_time_stays_in_the_hist
     };
     until("it is written down", || tokens().contains(&3)).await;
     assert_eq!(tokens(), [1, 2, 3]);
+}
+
+/// A leader goes on beside another participant that has its id, and so does the history.
+#[tokio::test]
+async fn a_term_is_written_down_though_our_member_cannot_be() {
+    let chroot = Chroot::new();
+    let admin = Admin::to(&chroot.connect_string());
+    let (host, _) = Host::entered(settings(&chroot.connect_string(), 1)).await;
+    admin.create_all(MEMBERS);
+    admin.create(&format!("{MEMBERS}/host1:1"), r#"{"v":1,"id":"host1:1","host":"elsewhere","pid":1}"#);
+    host.election.describe(MemberStatus::default());
+    host.election.write_down(Term { token: 3, term: 3, ..Term::default() });
+    until("it is written down", || admin.find(HISTORY).is_some_and(|(terms, _)| terms.contains(r#""token":3"#))).await;
+}
+
+/// It would make the base look used, and whoever comes first wait for a leader that there never was.
+#[tokio::test]
+async fn no_member_is_written_below_a_base_that_has_no_term_yet() {
+    let chroot = Chroot::new();
+    let (proxy, admin) = (link(), Admin::to(&chroot.connect_string()));
+    admin.create_all("/zk-leader-run/job");
+    let host = Host::connected(settings(&chroot.behind(&proxy), 1)).await;
+    host.election.describe(MemberStatus::default());
+    let tries = || proxy.requests().into_iter().filter(|request| request.text.contains("/members")).count();
+    until("it was tried again", || tries() > 3).await;
+    assert!(!admin.exists(MEMBERS));
 }
