@@ -63,7 +63,11 @@ fn a_host_that_was_started_by_name_follows_the_link_in_path() {
         program
     };
     link_to("this-version");
-    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+    // The shell passes over it, and so do we.
+    let earlier = tempfile::tempdir().unwrap();
+    fs::write(earlier.path().join("zk-leader-run"), "not to be executed").unwrap();
+    let rest = std::env::var("PATH").unwrap();
+    let path = format!("{}:{}:{rest}", earlier.path().display(), folder.path().display());
     let host = election.steady_host("a").program("zk-leader-run").env("PATH", &path).spawn();
     election.diary.until_started(1);
     let program = link_to("other-version");
@@ -220,6 +224,19 @@ fn several_leaders_are_upgraded_at_once() {
         starts.map(|start| vec![start])
     );
     assert_eq!(election.candidates().into_iter().collect::<BTreeSet<_>>(), line);
+}
+
+/// Its command runs.
+#[test]
+fn a_host_that_was_found_eligible_is_not_asked_again() {
+    let (election, package) = (election(), Package::new());
+    let notes = election.diary.directory().join("notes");
+    let asks = format!("echo asked >> {}", notes.display());
+    let host = package.on(election.steady_host("a").option("--eligible-cmd", &asks)).spawn();
+    election.diary.until_started(1);
+    package.upgrade(&host);
+    election.until_renewed(2);
+    assert_eq!(fs::read_to_string(notes).unwrap(), "asked\n", "{}", host.log());
 }
 
 #[test]

@@ -155,6 +155,21 @@ fn two_requests_are_as_good_as_one_or_two() {
     assert_eq!(election.diary.starts(), [start]);
 }
 
+/// Contact was not lost before, and the new program never has any.
+#[test]
+fn an_outage_that_begins_with_an_upgrade_is_told_while_the_session_may_still_be_taken_up() {
+    let (election, package, link) = (election(), Package::new(), crate::link());
+    let host = package.on(election.host_behind(&link, "a").session_timeout("10s")).spawn();
+    election.diary.until_started(1);
+    // Of the connection that there is, all passes; the next one is never greeted.
+    link.tamper(|reply| if reply[4..8] == [0; 4] { Vec::new() } else { reply });
+    package.install();
+    ask(&host);
+    host.until_logged(UPGRADED);
+    host.until_logged("Cannot reach ZooKeeper");
+    assert!(!host.log().contains("Session ended"), "{}", host.log());
+}
+
 /// It executes itself again, when the file that it was started from is no longer there.
 #[test]
 fn a_host_that_stood_still_after_a_new_program_was_installed_can_be_upgraded() {
