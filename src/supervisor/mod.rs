@@ -389,7 +389,7 @@ impl Supervisor {
             ExitReason::StoodStill if asked_to_stop => ExitReason::StopRequested(None),
             reason => reason,
         };
-        upgrade::end(upgrade, reason);
+        upgrade::overtaken(upgrade, reason);
         let (election, had_terminal) = (election.past(), signals.had_terminal);
         (reason, Memory { election, machine, upgrade, had_terminal, address })
     }

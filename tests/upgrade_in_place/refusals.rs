@@ -170,7 +170,7 @@ fn a_stop_that_comes_before_the_quiet_moment_ends_it_and_says_so() {
     host.signal(Signal::SIGTERM);
     std::fs::write(goes_on, "").unwrap();
     assert_eq!(host.code(), 0, "{}", host.log());
-    assert!(host.log().contains("Not upgraded: this process ends before it could be"), "{}", host.log());
+    assert!(host.log().contains("Not upgraded: this process ends first"), "untold: {}", host.log());
 }
 
 /// It waits for ever for somebody who writes its configuration.

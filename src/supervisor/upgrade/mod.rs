@@ -285,9 +285,9 @@ impl Upgrade {
 }
 
 /// The process ends, and perhaps an upgrade is under way. After a standstill it is restarted, and makes the upgrade then.
-pub(super) fn end(is_under_way: bool, reason: ExitReason) {
+pub(super) fn overtaken(is_under_way: bool, reason: ExitReason) {
     if is_under_way && reason != ExitReason::StoodStill {
-        tracing::warn!("Not upgraded: this process ends before it could be");
+        tracing::warn!("Not upgraded: this process ends first; its next start is by the new program");
     }
 }
 
