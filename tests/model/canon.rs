@@ -54,7 +54,7 @@ fn tidy_host(rules: &Rules, world: &mut World, id: usize) {
 /// A version that is past tells nothing, but to the one who finds its nonce there.
 fn tidy_former(rules: &Rules, world: &mut World) {
     let former = world.former;
-    let adopted = matches!(former.record.nonce, Nonce::Of(host) if world.hosts[host].sending.is_some());
+    let adopted = matches!(former.record.nonce, Nonce::Of(host) if world.hosts[usize::from(host)].sending.is_some());
     if rules.is_past(former.condition) && !adopted {
         world.former = Former { counts: former.counts, ..Former::BLANK };
     }
@@ -74,7 +74,7 @@ fn tidy_known(rules: &Rules, known: Known) -> Option<Known> {
 
 /// Forgets nonces that nobody carries, sendings that nobody could answer, and roles in which nothing is left to do.
 fn tidy_nonces(rules: &Rules, world: &mut World, host: usize) {
-    let carried = world.has(Nonce::Of(host));
+    let carried = world.has(Nonce::of(host));
     let this = &mut world.hosts[host];
     if !carried {
         this.sending = None;
@@ -84,7 +84,7 @@ fn tidy_nonces(rules: &Rules, world: &mut World, host: usize) {
     }
     let asks = this.request.is_some_and(|request| request.write.sort == Sort::TakeOver);
     if this.role == Role::Following && this.sending.is_none() && !asks {
-        world.rename(Nonce::Of(host), Nonce::Stranger);
+        world.rename(Nonce::of(host), Nonce::Stranger);
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
-use std::mem::{Discriminant, discriminant};
+use std::mem::{self, Discriminant, discriminant};
 
 use crate::properties::Property;
 
@@ -174,12 +174,17 @@ impl Hasher for Folding {
     }
 
     #[inline]
+    fn write_u64(&mut self, word: u64) {
+        self.state = fold(self.state ^ word, 0xa409_3822_299f_31d1);
+    }
+
+    #[inline]
     fn write_u8(&mut self, byte: u8) {
         self.word = self.word << 8 | u64::from(byte);
         self.bytes += 1;
         if self.bytes % 8 == 0 {
-            self.state = fold(self.state ^ self.word, 0xa409_3822_299f_31d1);
-            self.word = 0;
+            let word = mem::take(&mut self.word);
+            self.write_u64(word);
         }
     }
 

@@ -98,7 +98,7 @@ fn restart_counts(rules: &Rules, world: &mut World, write: &Write) {
 
 fn term_lease(rules: &Rules, write: &Write) -> u8 {
     let own = match write.puts.nonce {
-        Nonce::Of(host) => rules.leases[host],
+        Nonce::Of(host) => rules.leases[usize::from(host)],
         Nonce::Stranger | Nonce::FinishedOf(_) => 0,
     };
     if rules.is(Mutation::TermKeepsOwnLease) && own > 0 { own } else { write.puts.lease.max(own) }

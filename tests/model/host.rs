@@ -33,7 +33,7 @@ pub fn read_term(world: &mut World, host: usize) {
 
 /// The lease that may still run under the record as this host knows it, and for how long.
 fn inherited(rules: &Rules, host: usize, known: &Known) -> Option<(u8, u8)> {
-    let finished = known.record.nonce == Nonce::FinishedOf(host);
+    let finished = known.record.nonce == Nonce::finished_of(host);
     let over = match known.record.state {
         State::Free => true,
         State::Held => finished,
@@ -46,7 +46,7 @@ fn inherited(rules: &Rules, host: usize, known: &Known) -> Option<(u8, u8)> {
 pub fn take_over(rules: &Rules, world: &mut World, host: usize) {
     let Some(known) = world.hosts[host].known else { return };
     if !rules.is(Mutation::OneNonceForTwoSendings) {
-        world.rename(Nonce::Of(host), Nonce::Stranger);
+        world.rename(Nonce::of(host), Nonce::Stranger);
     }
     let own = rules.leases[host];
     let inherited = inherited(rules, host, &known);
@@ -62,7 +62,7 @@ pub fn take_over(rules: &Rules, world: &mut World, host: usize) {
         _ => own,
     };
     let waits_for = if state == State::Waiting { known.record.last_run() } else { Nonce::Stranger };
-    let puts = Record { state, nonce: Nonce::Of(host), lease, waits_for, untouched: false };
+    let puts = Record { state, nonce: Nonce::of(host), lease, waits_for, untouched: false };
     let write = Write { sort: Sort::TakeOver, puts, condition: known.condition };
     let waits = inherited.is_some() && rules.is(Mutation::CountFromTheReply);
     // One that puts *waiting* gives no lease, whenever it was sent.
@@ -105,7 +105,7 @@ pub fn renew(rules: &Rules, world: &mut World, host: usize) {
     } else {
         own
     };
-    let puts = Record { state: State::Held, nonce: Nonce::Of(host), lease, ..Record::BLANK };
+    let puts = Record { state: State::Held, nonce: Nonce::of(host), lease, ..Record::BLANK };
     let write = Write { sort: Sort::Renewal, puts, condition: tenure.condition };
     let sending = Sending { age: 0, not_before: 0, waits: false };
     world.hosts[host].request = Some(Request { write, applied: false, sending });
@@ -158,7 +158,7 @@ pub fn adopt_former(rules: &Rules, world: &mut World, host: usize) {
 
 pub fn can_adopt_former(world: &World, host: usize) -> bool {
     let this = &world.hosts[host];
-    let ours = world.former.record.nonce == Nonce::Of(host);
+    let ours = world.former.record.nonce == Nonce::of(host);
     ours && this.role == Role::Following && this.request.is_none() && this.sending.is_some()
 }
 
@@ -182,7 +182,7 @@ pub fn adopt(rules: &Rules, world: &mut World, host: usize) {
 
 pub fn can_adopt(rules: &Rules, world: &World, host: usize) -> bool {
     let Some(record) = world.record else { return false };
-    let ours = record.nonce == Nonce::Of(host);
+    let ours = record.nonce == Nonce::of(host);
     let unknown = |condition: &Condition| condition.record != Version::Present || !condition.term;
     world.hosts[host].request.is_none()
         && match &world.hosts[host].role {
@@ -192,7 +192,7 @@ pub fn can_adopt(rules: &Rules, world: &World, host: usize) -> bool {
                 let term_is_ours = rules.is(Mutation::ReleaserKnowsTheTermOnly) && condition.term;
                 // A successor that waits for this very term: nobody runs under its record.
                 let waits = record.state == State::Waiting;
-                let for_us = record.last_run() == Nonce::Of(host) || rules.is(Mutation::FreedWhoeverIsWaitedFor);
+                let for_us = record.last_run() == Nonce::of(host) || rules.is(Mutation::FreedWhoeverIsWaitedFor);
                 let checked = ours || waits && for_us || term_is_ours || rules.is(Mutation::FreedWithoutNonce);
                 checked && record.state != State::Free && unknown(condition)
             }
@@ -241,7 +241,7 @@ fn free(world: &mut World, condition: Condition) {
 pub fn crash(rules: &Rules, world: &mut World, host: usize) {
     let Some(tenure) = world.tenure(host) else { return };
     give_up(rules, world, host);
-    world.rename(Nonce::FinishedOf(host), Nonce::Stranger);
+    world.rename(Nonce::finished_of(host), Nonce::Stranger);
     world.hosts[host].known = None;
     world.hosts[host].role = Role::Releasing(Condition { term: tenure.condition.term, ..Condition::PAST });
 }
@@ -253,8 +253,8 @@ pub fn can_leave_a_releaser(rules: &Rules, tenure: Tenure) -> bool {
 /// From the release back into the line, remembering that the own record is as good as free, or nothing.
 pub fn leave(world: &mut World, host: usize, remembers: bool) {
     if remembers {
-        world.rename(Nonce::FinishedOf(host), Nonce::Stranger);
-        world.rename(Nonce::Of(host), Nonce::FinishedOf(host));
+        world.rename(Nonce::finished_of(host), Nonce::Stranger);
+        world.rename(Nonce::of(host), Nonce::finished_of(host));
     }
     forget(world, host);
 }
@@ -267,7 +267,7 @@ pub fn lose(rules: &Rules, world: &mut World, host: usize) {
 }
 
 fn forget(world: &mut World, host: usize) {
-    world.rename(Nonce::Of(host), Nonce::Stranger);
+    world.rename(Nonce::of(host), Nonce::Stranger);
     let hosts = &mut world.hosts[host];
     (hosts.role, hosts.sending, hosts.request) = (Role::Following, None, None);
 }

@@ -10,6 +10,7 @@ mod host;
 mod liveness;
 mod mistakes;
 mod moves;
+mod packed;
 mod properties;
 mod reach;
 mod replay;

@@ -164,7 +164,7 @@ fn of_host(rules: &Rules, world: &World, host: usize, moves: &mut Vec<Move>) {
 fn can_look(rules: &Rules, world: &World, host: usize) -> bool {
     let this = &world.hosts[host];
     let news = this.known.is_none_or(|known| known.condition != Condition::PRESENT || !known.counts);
-    let holds = world.record.is_some_and(|record| record.nonce == Nonce::Of(host));
+    let holds = world.record.is_some_and(|record| record.nonce == Nonce::of(host));
     world.record.is_some()
         && this.request.is_none()
         && news

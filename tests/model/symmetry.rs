@@ -12,18 +12,15 @@ pub fn name_hosts(rules: &Rules, world: &mut World) {
     let is_equal = |one: usize, other: usize| {
         (rules.leases[one], rules.protocols[one]) == (rules.leases[other], rules.protocols[other])
     };
-    let hosts: Vec<usize> = rules.hosts().collect();
-    if !hosts.iter().any(|&one| hosts.iter().any(|&other| one < other && is_equal(one, other))) {
-        return;
-    }
-    let looks: [u64; HOSTS] = std::array::from_fn(|host| if rules.leases[host] > 0 { look_of(world, host) } else { 0 });
-    if let Some(order) = order(is_equal, looks) {
+    if let Some(order) = order(is_equal, |host| look_of(world, host)) {
         rename(world, order);
     }
 }
 
 /// Who takes each place, among its equals; `None`: everybody keeps its own.
-pub fn order(is_equal: impl Fn(usize, usize) -> bool, looks: [u64; HOSTS]) -> Option<[usize; HOSTS]> {
+pub fn order(is_equal: impl Fn(usize, usize) -> bool, look_of: impl Fn(usize) -> u64) -> Option<[usize; HOSTS]> {
+    let has_equals = |host: usize| (0..HOSTS).any(|other| other != host && is_equal(host, other));
+    let looks: [u64; HOSTS] = std::array::from_fn(|host| if has_equals(host) { look_of(host) } else { 0 });
     let mut order: [usize; HOSTS] = std::array::from_fn(|host| host);
     for place in 0..HOSTS {
         for other in place + 1..HOSTS {
@@ -48,8 +45,8 @@ fn translate(record: &mut Record, name: impl Fn(usize) -> usize) {
     for nonce in [&mut record.nonce, &mut record.waits_for] {
         *nonce = match *nonce {
             Nonce::Stranger => Nonce::Stranger,
-            Nonce::Of(host) => Nonce::Of(name(host)),
-            Nonce::FinishedOf(host) => Nonce::FinishedOf(name(host)),
+            Nonce::Of(host) => Nonce::of(name(usize::from(host))),
+            Nonce::FinishedOf(host) => Nonce::finished_of(name(usize::from(host))),
         };
     }
 }

@@ -88,8 +88,8 @@ fn record(record: Option<Record>) -> String {
     let Some(Record { state, nonce, lease, .. }) = record else { return "no record".to_owned() };
     let whose = match nonce {
         Nonce::Stranger => "?".to_owned(),
-        Nonce::Of(host) => NAMES[host].to_owned(),
-        Nonce::FinishedOf(host) => format!("{} (finished)", NAMES[host]),
+        Nonce::Of(host) => NAMES[usize::from(host)].to_owned(),
+        Nonce::FinishedOf(host) => format!("{} (finished)", NAMES[usize::from(host)]),
     };
     match state {
         State::Free => "free".to_owned(),

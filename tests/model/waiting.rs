@@ -113,7 +113,7 @@ fn a_record_that_waits_for_an_ended_term_is_freed_by_who_held_that() {
     let never = |rules: &Rules, world: &World| {
         let spares = |host: usize| matches!(world.hosts[host].role, Role::Releasing(condition) if condition == Condition::PRESENT);
         let waits_for = |host: usize| {
-            world.record.is_some_and(|record| record.state == State::Waiting && record.waits_for == Nonce::Of(host))
+            world.record.is_some_and(|record| record.state == State::Waiting && record.waits_for == Nonce::of(host))
         };
         !rules.hosts().any(|host| spares(host) && waits_for(host))
     };

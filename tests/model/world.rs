@@ -7,6 +7,8 @@
 //!
 //! Never: a step.
 
+use crate::packed::{Packed, hashed, packed};
+
 /// Places for hosts; a host whose lease is zero does not exist.
 pub const HOSTS: usize = 3;
 
@@ -23,7 +25,7 @@ pub struct World {
     pub late: Vec<Write>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Record {
     pub state: State,
     pub nonce: Nonce,
@@ -43,7 +45,7 @@ pub enum State {
     Waiting,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Former {
     pub record: Record,
     pub condition: Condition,
@@ -57,9 +59,19 @@ pub enum Nonce {
     /// Nobody: an unknown holder, a process that is gone, or an earlier sending.
     Stranger,
     /// The one of this host's present tenure, or of the last take-over that it has sent.
-    Of(usize),
+    Of(u8),
     /// The one of this host's last term, whose wait was over and whose tree was empty.
-    FinishedOf(usize),
+    FinishedOf(u8),
+}
+
+impl Nonce {
+    pub fn of(host: usize) -> Self {
+        Self::Of(u8::try_from(host).unwrap())
+    }
+
+    pub fn finished_of(host: usize) -> Self {
+        Self::FinishedOf(u8::try_from(host).unwrap())
+    }
 }
 
 /// A data version of the record that somebody remembers.
@@ -77,7 +89,7 @@ pub enum Version {
 }
 
 /// What a write is conditional on.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Condition {
     pub record: Version,
     /// Whether the term's version is the present one. `term` is never deleted: once past, always past.
@@ -90,7 +102,7 @@ impl Condition {
     pub const PAST: Self = Self { record: Version::Past { zero: false }, term: false };
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Write {
     pub sort: Sort,
     pub puts: Record,
@@ -107,7 +119,7 @@ pub enum Sort {
     Creation,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Host {
     pub known: Option<Known>,
     pub role: Role,
@@ -117,7 +129,7 @@ pub struct Host {
 }
 
 /// The record as it was read last.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Known {
     pub record: Record,
     pub condition: Condition,
@@ -135,7 +147,7 @@ pub enum Role {
     Releasing(Condition),
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tenure {
     /// How long the tree may live; `None`: no write was acknowledged yet that gives a lease (decision 6 only).
     pub kill_at: Option<u8>,
@@ -148,7 +160,7 @@ pub struct Tenure {
 }
 
 /// The one request of a host that is under way.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
     /// Once it is applied, its condition is what the answer tells of the versions.
     pub write: Write,
@@ -157,12 +169,64 @@ pub struct Request {
 }
 
 /// The instants of one sending.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sending {
     pub age: u8,
     pub not_before: u8,
     /// Only of a variant that counts the wait from the answer.
     pub waits: bool,
+}
+
+packed!(Record: state 2, nonce 4, lease 7, waits_for 4, untouched 1);
+packed!(Condition: record 3, term 1);
+packed!(Former: record 18, condition 4, counts 3);
+packed!(Write: sort 2, puts 18, condition 4);
+packed!(Known: record 18, condition 4, age 8, counts 1);
+packed!(Tenure: kill_at 9, not_before 8, longest 8, condition 4, tree 1);
+packed!(Sending: age 8, not_before 8, waits 1);
+packed!(Request: write 24, applied 1, sending 17);
+hashed!(Host: known 32, role 32; request 43, sending 18);
+
+impl Packed for State {
+    fn pack(&self) -> u64 {
+        *self as u64
+    }
+}
+
+impl Packed for Sort {
+    fn pack(&self) -> u64 {
+        *self as u64
+    }
+}
+
+impl Packed for Nonce {
+    fn pack(&self) -> u64 {
+        match self {
+            Self::Stranger => 0,
+            Self::Of(host) => host.pack() << 2 | 1,
+            Self::FinishedOf(host) => host.pack() << 2 | 2,
+        }
+    }
+}
+
+impl Packed for Version {
+    fn pack(&self) -> u64 {
+        match self {
+            Self::Present => 0,
+            Self::Past { zero } => 1 + zero.pack(),
+            Self::Lost { zero } => 3 + zero.pack(),
+        }
+    }
+}
+
+impl Packed for Role {
+    fn pack(&self) -> u64 {
+        match self {
+            Self::Following => 0,
+            Self::Holding(tenure) => tenure.pack() << 2 | 1,
+            Self::Releasing(condition) => condition.pack() << 2 | 2,
+        }
+    }
 }
 
 impl Former {
@@ -181,7 +245,7 @@ impl Record {
         Self { state: State::Free, nonce: Nonce::Stranger, lease: 0, waits_for: Nonce::Stranger, untouched: false };
 
     /// Whose version under which a tree may live was the last.
-    pub fn last_run(&self) -> Nonce {
+    pub fn last_run(self) -> Nonce {
         if self.state == State::Waiting { self.waits_for } else { self.nonce }
     }
 }

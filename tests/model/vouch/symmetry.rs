@@ -4,8 +4,9 @@
 //! Never: a change of anything but names; `reach::the_bookkeeping_hides_no_state` holds it to that.
 
 use super::rules::Rules;
-use super::world::{Holder, Record, Role, Roster, Tenure, World, Write};
+use super::world::{Ages, Answers, Former, Holder, Record, Role, World, Write};
 use crate::check::fingerprint;
+use crate::packed::Packed;
 use crate::symmetry::order;
 use crate::world::HOSTS;
 
@@ -14,8 +15,7 @@ pub fn name_hosts(rules: &Rules, world: &mut World) {
     let is_equal = |one: usize, other: usize| {
         (rules.limits[one], rules.vouches[one]) == (rules.limits[other], rules.vouches[other])
     };
-    let looks: [u64; HOSTS] = std::array::from_fn(|host| if rules.limits[host] > 0 { look_of(world, host) } else { 0 });
-    if let Some(order) = order(is_equal, looks) {
+    if let Some(order) = order(is_equal, |host| look_of(world, host)) {
         rename(world, order);
     }
 }
@@ -43,37 +43,30 @@ fn renamed(holder: Holder, name: impl Fn(usize) -> usize) -> Holder {
 
 /// Everything that concerns a host, told without any number of a host: what is its own, and what others'.
 fn look_of(world: &World, host: usize) -> u64 {
-    let seen = |roster: Roster| {
-        let others = (0..HOSTS).filter(|&other| other != host && roster.has(other)).count();
-        (roster.has(host), others, roster.ended())
+    let seen_by_it = |mut record: Record| {
+        record.holder = renamed(record.holder, |other| usize::from(other != host));
+        record.roster = record.roster.as_seen_by(host);
+        record
     };
-    let holds = |record: Record| match record.holder {
-        Holder::Nobody => 0,
-        Holder::Host(_) => 1 + usize::from(record.is_of(host)),
-    };
-    let record = |record: Record| (record.free, holds(record), record.limit, seen(record.roster), record.untouched);
-    let write = |write: Write| fingerprint(&(write.sort, record(write.puts), write.condition));
-    let sum = |prints: &mut dyn Iterator<Item = u64>| prints.fold(0, u64::wrapping_add);
-
-    let this = &world.hosts[host];
-    let own = |tenure: Tenure| {
-        let answers = &mut (0..HOSTS).filter(|&other| other != host).map(|other| fingerprint(&tenure.answers[other]));
-        let Tenure { kill_at, acked, not_before, condition, tree, questions, ended, .. } = tenure;
-        let times = (kill_at, acked, not_before, ended);
-        (times, condition, seen(tenure.needed), tree, questions, sum(answers), seen(tenure.gone))
-    };
-    let role = match this.role {
-        Role::Following => None,
-        Role::Leading(tenure) => Some(own(tenure)),
-    };
-    let others = world.hosts.iter().filter_map(|other| match other.role {
+    let mut this = world.hosts[host];
+    if let Some(known) = &mut this.known {
+        known.record = seen_by_it(known.record);
+    }
+    if let Some(request) = &mut this.request {
+        request.write.puts = seen_by_it(request.write.puts);
+    }
+    if let Some(tenure) = this.tenure() {
+        tenure.needed = tenure.needed.as_seen_by(host);
+        tenure.gone = tenure.gone.as_seen_by(host);
+        tenure.answers[host] = Answers { vouched: 0, under_way: Ages::NONE };
+        tenure.answers.sort_unstable_by_key(Packed::pack);
+    }
+    let late = world.late.iter().flatten().map(|late| fingerprint(&Write { puts: seen_by_it(late.puts), ..*late }));
+    let asked = world.hosts.iter().filter_map(|other| match &other.role {
         Role::Leading(tenure) => Some(fingerprint(&(tenure.needed.has(host), tenure.answers[host]))),
         Role::Following => None,
     });
-    let known = this.known.map(|known| (record(known.record), known.condition, known.age));
-    let request = this.request.map(|request| (write(request.write), request.applied, request.sending));
-    let late = sum(&mut world.late.iter().flatten().map(|late| write(*late)));
-    let former = world.former.map(|former| (record(former.record), former.condition));
-    let host = (this.left, known, this.promised, role, request, this.sending, this.was_member);
-    fingerprint(&(host, world.record.map(record), former, late, sum(&mut others.into_iter())))
+    let former = world.former.map(|former| Former { record: seen_by_it(former.record), ..former });
+    let sums = (late.fold(0, u64::wrapping_add), asked.fold(0, u64::wrapping_add));
+    fingerprint(&(this, world.record.map(seen_by_it), former, sums))
 }

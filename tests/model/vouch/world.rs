@@ -7,8 +7,10 @@
 //!
 //! Never: a step.
 
+use std::hash::{Hash, Hasher};
 use std::ops::{BitOr, BitOrAssign};
 
+use crate::packed::{Packed, hashed, packed, word};
 use crate::world::{Condition, HOSTS};
 
 /// Places for writes that nobody waits for.
@@ -27,7 +29,7 @@ pub struct World {
     pub late: [Option<Write>; LATE],
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Record {
     pub free: bool,
     pub holder: Holder,
@@ -85,6 +87,12 @@ impl Roster {
         }
     }
 
+    /// Whether it is in it, how many others are, and what has ended.
+    pub fn as_seen_by(self, host: usize) -> Self {
+        let others = (0..HOSTS).filter(|&other| other != host && self.has(other)).fold(0, |count, _| count + 1);
+        Self(u8::from(self.has(host)) | others << 1) | self.ended()
+    }
+
     /// Each host under the name that it gets.
     pub fn renamed(self, name: impl Fn(usize) -> usize) -> Self {
         (0..HOSTS).filter(|&host| self.has(host)).map(|host| Self::of(name(host))).fold(self.ended(), BitOr::bitor)
@@ -105,13 +113,13 @@ impl BitOrAssign for Roster {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Former {
     pub record: Record,
     pub condition: Condition,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Write {
     pub sort: Sort,
     pub puts: Record,
@@ -128,7 +136,7 @@ pub enum Sort {
     Creation,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Host {
     /// This instance has said that it is gone; what is left is to restart.
     pub left: bool,
@@ -144,7 +152,7 @@ pub struct Host {
 }
 
 /// The record as it was read last.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Known {
     pub record: Record,
     pub condition: Condition,
@@ -158,7 +166,7 @@ pub enum Role {
     Leading(Tenure),
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tenure {
     /// How long the tree may live.
     pub kill_at: u8,
@@ -179,7 +187,7 @@ pub struct Tenure {
     pub gone: Roster,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Answers {
     /// Since the sending of the newest question that was answered with yes.
     pub vouched: u8,
@@ -221,7 +229,7 @@ impl Ages {
 }
 
 /// The one request of a host that is under way.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
     /// Once it is applied, its condition is what the answer tells of the versions.
     pub write: Write,
@@ -230,11 +238,64 @@ pub struct Request {
 }
 
 /// The instants of one sending.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sending {
     pub age: u8,
     /// Only of a mistake.
     pub not_before: u8,
+}
+
+packed!(Record: free 1, holder 3, limit 4, roster 8, untouched 1);
+packed!(Former: record 17, condition 4);
+packed!(Write: sort 2, puts 17, condition 4);
+packed!(Known: record 17, condition 4, age 8);
+packed!(Sending: age 8, not_before 8);
+packed!(Request: write 23, applied 1, sending 16);
+packed!(Answers: vouched 8, under_way 8);
+hashed!(
+    Tenure: kill_at 8, acked 8, not_before 8, condition 4, needed 8, tree 1, questions 8, ended 8, gone 8;
+    answers 48
+);
+
+impl Hash for Host {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        hasher.write_u64(word!(self, left 1, was_member 1, promised 8, known 30));
+        hasher.write_u64(word!(self, request 41, sending 17));
+        self.role.hash(hasher);
+    }
+}
+
+impl Packed for [Answers; HOSTS] {
+    fn pack(&self) -> u64 {
+        self.iter().fold(0, |word, answers| word << 16 | answers.pack())
+    }
+}
+
+impl Packed for Holder {
+    fn pack(&self) -> u64 {
+        match self {
+            Self::Nobody => 0,
+            Self::Host(host) => 1 + host.pack(),
+        }
+    }
+}
+
+impl Packed for Sort {
+    fn pack(&self) -> u64 {
+        *self as u64
+    }
+}
+
+impl Packed for Roster {
+    fn pack(&self) -> u64 {
+        self.0.pack()
+    }
+}
+
+impl Packed for Ages {
+    fn pack(&self) -> u64 {
+        self.0.pack()
+    }
 }
 
 impl Record {
