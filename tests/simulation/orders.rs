@@ -45,7 +45,8 @@ impl World {
         }
         let now = self.clock_of(instance).lease;
         let this = &mut self.instances[instance];
-        let token = this.machine.snapshot().held_term.map(|held| held.grant.token);
+        let mut snapshot = this.machine.snapshot();
+        let token = snapshot.held_term.map(|held| held.grant.token);
         let is_asked = token.is_some() && this.orders.asked_for == token;
         for barred in this.docket.judge(now, token).into_iter().flatten() {
             if let (Event::Ineligible { reason: Ineligibility::HandingOver, on: true }, Some(_)) = (barred, token) {
@@ -55,9 +56,10 @@ impl World {
                 self.coverage.heed(Given::Drain);
             }
             self.handle(instance, barred);
+            snapshot = self.instances[instance].machine.snapshot();
         }
         let this = &mut self.instances[instance];
-        if this.supervisor == Process::Running && this.preemption.judge(now, &this.machine.snapshot()) {
+        if this.supervisor == Process::Running && this.preemption.judge(now, &snapshot) {
             self.note(|| format!("instance {instance}     => asks the leader to go"));
             self.ask(instance);
         }

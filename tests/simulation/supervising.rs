@@ -12,8 +12,8 @@ use crate::oracle::answers;
 use crate::script::{Mark, tame};
 use crate::world::{Occurrence, World};
 
-/// In one of so many quiet moments a machine is replaced. In one of 16 it took a third of the whole time.
-const REPLACED: u64 = 64;
+/// In one of so many quiet moments a machine is replaced. In one of 16 it took a third of the whole time, in one of 64 an eighth.
+const REPLACED: u64 = 256;
 
 /// How often a machine may ask to be woken at once before that is a busy loop.
 const IMPATIENCE: u32 = 4;
