@@ -60,7 +60,7 @@ computing() (
 checks() {
     step "Documentation and its examples, warnings are errors" env RUSTDOC="$PWD/tests/rustdoc.sh" \
         nice cargo test --features kerberos --doc --quiet
-    step "Planted mistakes, a sample" env -u RUSTC_WORKSPACE_WRAPPER bash tests/mutations/run.sh --sample 2 --features kerberos
+    step "Planted mistakes, a sample" env -u RUSTC_WORKSPACE_WRAPPER bash tests/mutations/run.sh --sample 3 --features kerberos
 }
 
 need_rust

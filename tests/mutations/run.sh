@@ -29,6 +29,7 @@ done
 
 # To build is most of the work, and each mistake changes little.
 export CARGO_PROFILE_TEST_OPT_LEVEL=${CARGO_PROFILE_TEST_OPT_LEVEL:-0} CARGO_INCREMENTAL=1
+[ "$sample" = 0 ] || export CARGO_INCREMENTAL=0 # one build
 # These need no server.
 alone='lib|machine|machine_properties|simulation'
 # And these need no chance either: they find a mistake at every run, within a minute.
@@ -112,24 +113,55 @@ verdict_of() { # TARGET TEST BECAUSE LOG
     fi
 }
 
-judge() { # MISTAKE: plants it, and asks each of its judges
-    local mistake=$1 patch=$root/tests/mutations/$1.patch line target name because log flags=()
-    if ! git apply "$patch" 2>/dev/null; then say_how "$mistake" 'does not apply'; return; fi
+# "verdict <TAB> target test" for each of the judges of a mistake that is planted.
+verdicts() { # MISTAKE
+    local mistake=$1 patch line target name because log
+    patch=$(patch_of "$mistake")
+    while read -r line; do
+        read -r target name <<<"${line#\# expects red: }"
+        because=$(grep -F -A1 -x -- "$line" "$patch" | sed -n 's/^# because: //p')
+        log=$home/logs/$mistake-${name##*::}.log
+        printf '%s\t%s\n' "$(verdict_of "$target" "$name" "$because" "$log")" "$target $name"
+    done < <(grep '^# expects red: ' "$patch")
+}
+
+builds() { # MISTAKE…: all that their judges need
+    local mistake target line flags=()
     while read -r target; do
         read -r -a line <<<"$(target_flag "$target")"
         flags+=("${line[@]}")
-    done < <(sed -n 's/^# expects red: \([^ ]*\) .*/\1/p' "$patch" | sort -u)
-    if ! cargo test --quiet "${flags[@]}" --no-run >"$home/logs/$mistake.log" 2>&1; then
-        say_how "$mistake" 'does not compile'
+    done < <(for mistake in "$@"; do judges_of "$mistake"; done | cut -d' ' -f1 | sort -u)
+    cargo test --quiet "${flags[@]}" --no-run >"$home/logs/$1.log" 2>&1
+}
+
+judge() { # MISTAKE: plants it, and asks each of its judges
+    local verdict test
+    if ! git apply "$(patch_of "$1")" 2>/dev/null; then say_how "$1" 'does not apply'; return; fi
+    if ! builds "$1"; then
+        say_how "$1" 'does not compile'
     else
-        while read -r line; do
-            read -r target name <<<"${line#\# expects red: }"
-            because=$(grep -F -A1 -x -- "$line" "$patch" | sed -n 's/^# because: //p')
-            log=$home/logs/$mistake-${name##*::}.log
-            say_how "$mistake" "$(verdict_of "$target" "$name" "$because" "$log")" "$target $name"
-        done < <(grep '^# expects red: ' "$patch")
+        while IFS=$'\t' read -r verdict test; do say_how "$1" "$verdict" "$test"; done < <(verdicts "$1")
     fi
-    git apply -R "$patch"
+    git apply -R "$(patch_of "$1")"
+}
+
+# Plants all at once, for one build. One that is not found so, because another hides it, is judged alone.
+judge_together() { # MISTAKE…
+    local mistake verdict test planted=() left=()
+    for mistake in "$@"; do
+        if git apply "$(patch_of "$mistake")" 2>/dev/null; then planted=("$mistake" "${planted[@]}"); else left+=("$mistake"); fi
+    done
+    if builds "${planted[@]}"; then
+        for mistake in "${planted[@]}"; do
+            verdicts "$mistake" >"$home/said-$job"
+            if grep -qv ^red "$home/said-$job"; then left+=("$mistake"); continue; fi
+            while IFS=$'\t' read -r verdict test; do say_how "$mistake" "$verdict" "$test"; done <"$home/said-$job"
+        done
+    else
+        left+=("${planted[@]}")
+    fi
+    for mistake in "${planted[@]}"; do git apply -R "$(patch_of "$mistake")"; done
+    for mistake in "${left[@]}"; do judge "$mistake"; done
 }
 
 # What is red without any mistake proves nothing. (Those of a sample have just run without one.)
@@ -149,7 +181,9 @@ is_green_without() {
     done
 }
 
-judges_of() { sed -n 's/^# expects red: //p' "$root/tests/mutations/$1.patch"; }
+patch_of() { echo "$root/tests/mutations/$1.patch"; }
+
+judges_of() { sed -n 's/^# expects red: //p' "$(patch_of "$1")"; }
 
 work() { # JOB MISTAKE…: in a copy and a build of its own
     local mistake
@@ -161,7 +195,8 @@ work() { # JOB MISTAKE…: in a copy and a build of its own
     cd "$home/source-$job"
     # The tests against servers run the examples.
     for mistake in "$@"; do is_judged_by "$mistake" "$alone" || { cargo build --quiet --examples; break; }; done
-    if [ "$sample" = 0 ]; then is_green_without "$@" || exit 1; fi
+    if [ "$sample" -gt 0 ]; then judge_together "$@"; return; fi
+    is_green_without "$@" || exit 1
     for mistake in "$@"; do judge "$mistake"; done
 }
 
