@@ -103,8 +103,12 @@ impl CommandGuard {
         match self.state {
             State::Alive => {
                 // The death of a guard is reported by its handle.
-                if let Err(error) = self.guard.send(order).or_else(unless_gone) {
-                    self.kill(&format!("took no order ({error})"));
+                match self.guard.send(order).or_else(unless_gone) {
+                    Err(error) if is_made_good(order, &error) => {
+                        tracing::warn!(%error, "The guard could not be told of a renewal; the next one makes that good");
+                    }
+                    Err(error) => self.kill(&format!("took no order ({error})")),
+                    Ok(()) => {}
                 }
             }
             State::Replaced => self.orders.push(*order),
@@ -233,6 +237,12 @@ fn unless_gone(error: io::Error) -> io::Result<()> {
     }
 }
 
+/// The buffers of sockets count as memory of our cgroup, which may be full for a moment. A guard that does not hear of a renewal
+/// ends the command sooner, and hears of the next one.
+fn is_made_good(order: &Order, error: &io::Error) -> bool {
+    matches!(order, Order::Extend { .. }) && matches!(error.raw_os_error(), Some(libc::ENOBUFS | libc::ENOMEM))
+}
+
 /// `stop_by`: if it was told to stop, until when.
 fn log_ending(status: ChildStatus, stop_by: Option<Timestamp>, now: Timestamp) {
     let fate = words::fate(status);
@@ -328,5 +338,14 @@ mod tests {
         let deadlines = Deadlines { stop_at, kill_at };
         guard.send(&Order::Start { run, deadlines, grant: Grant::default() });
         assert_eq!(guard.stop_by, None);
+    }
+
+    #[test]
+    fn only_a_renewal_that_finds_no_memory_costs_no_guard() {
+        let deadlines = Deadlines { stop_at: Timestamp::NEVER, kill_at: Timestamp::NEVER };
+        let (extend, kill) = (Order::Extend { run: RunId(1), deadlines }, Order::Kill { run: RunId(1) });
+        let made_good = |order, error| is_made_good(order, &io::Error::from_raw_os_error(error));
+        assert!(made_good(&extend, libc::ENOBUFS) && made_good(&extend, libc::ENOMEM));
+        assert!(!made_good(&extend, libc::EAGAIN) && !made_good(&kill, libc::ENOBUFS));
     }
 }
