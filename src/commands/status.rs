@@ -223,7 +223,7 @@ fn ordered(election: &ElectionView, output: &Output) -> Vec<(&'static str, Cell)
 }
 
 /// Of an order whose time is over by our clock alone, and that nobody has deleted. A host that is there does so at once.
-const fn lapsed(is_somebody_there: bool) -> &'static str {
+pub(super) const fn lapsed(is_somebody_there: bool) -> &'static str {
     if is_somebody_there {
         " (lapsed by the clock of this host, which may be fast: no host has deleted the order)"
     } else {

@@ -142,6 +142,13 @@ fn the_doctor_tells_what_it_has_found_before_it_may_not_read_the_election() {
         (&json["reason"], json["findings"].as_array().is_some_and(|all| all.len() > 2)),
         (&"forbidden".into(), true)
     );
+    // Without a name, too.
+    let chroot = format!("/closed-{}", closed.name);
+    let only = format!("{chroot}/zk-leader-run/job");
+    closed.admin.create_all(&only);
+    closed.admin.set_acl(&only, "auth", "", "cdrwa");
+    let said = ctl_at(&format!("{}{chroot}", server().connect_string()), &["doctor"], &[]);
+    assert!(said.code == 77 && said.output.contains("WRONG  election  ZooKeeper refuses it"), "{said:?}");
 }
 
 /// It is led, and nobody takes part in the other one, which we may read.

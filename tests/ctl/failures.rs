@@ -272,4 +272,8 @@ fn without_a_name_the_only_election_is_meant_and_several_are_listed() {
     // The chroot is the root of what it looks at.
     let said = ctl_at(&servers, &["doctor", "one"], &[]);
     assert!(said.code == 0 && said.output.contains("a read takes "), "{said:?}");
+    // That may not be read, and the election may.
+    election.admin.set_acl(&chroot, "world", "anyone", "c");
+    let said = ctl_at(&servers, &["doctor", "one"], &[]);
+    assert!(said.code == 0 && said.output.contains("a read takes "), "{said:?}");
 }

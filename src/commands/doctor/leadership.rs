@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::super::slot_state::contenders::{self, Contender};
-use super::super::{CommandContext, CommandError, overdue, slot_state};
+use super::super::{CommandContext, CommandError, overdue, slot_state, status};
 use super::{Finding, advice, wrong};
 use crate::clock;
 use crate::observe::words;
@@ -38,12 +38,14 @@ pub(super) async fn findings(
     Ok(findings)
 }
 
-/// The order by which nobody takes a free lease. Whoever is cut off has not heard of it.
+/// The order by which nobody takes a free lease, also if it has lapsed by our clock alone. Whoever is cut off has not heard of it.
 fn disabled(context: &CommandContext<'_>, election: &ElectionView) -> Option<Finding> {
-    let order = election.orders.disabled.as_ref()?;
+    let order = election.disabled()?;
+    let is_lapsed = election.orders.disabled.is_none();
+    let lapsed = if is_lapsed { status::lapsed(election.members().next().is_some()) } else { "" };
     let remedy = remedy::about_election("enable", &election.base);
     let (by, end, reason) = (context.output.part(&order.by), order.end(), context.output.quoted_part(&order.reason));
-    Some(advice("election", format!("disabled by {by} {end}: {reason}; {remedy} lets it be led again")))
+    Some(advice("election", format!("disabled by {by} {end}{lapsed}: {reason}; {remedy} lets it be led again")))
 }
 
 /// Members are there, and a free lease, and each of them says why it may not be elected.

@@ -14,14 +14,15 @@ use serde_json::{Value, json};
 
 use super::output::{Cell, Output, Tone, with};
 use super::overdue;
-use super::{Answer, CommandContext, CommandError, NOT_KNOWN, UNREACHABLE, open, session_timeout};
+use super::{Answer, CommandContext, CommandError, NO_ELECTION, NOT_KNOWN, UNREACHABLE, open, session_timeout};
 use crate::clock;
 use crate::config::ctl::Asked;
 use crate::config::error::quoted;
 use crate::core::lease::{Timing, Wishes};
+use crate::exit::Status;
 use crate::observe::words;
 use crate::zookeeper::admin::view::{self, ElectionView};
-use crate::zookeeper::admin::{AdminClient, Tries};
+use crate::zookeeper::admin::{AdminClient, AdminError, Tries};
 
 const HEALTHY: u8 = 0;
 const FINDINGS: u8 = 1;
@@ -149,7 +150,11 @@ async fn examine(
             findings.push(wrong("election", format!("{sentence}{}", others(context, &base).await)));
             return Ok(Found::NoElection);
         }
-        (Err(error), _) => findings.push(advice("election", error.sentence)),
+        // None was named, and there is not exactly one.
+        (Err(error), _) if error.status == Status::Usage.code() || error.word == NO_ELECTION => {
+            findings.push(advice("election", error.sentence));
+        }
+        (Err(error), _) => return Err(error),
     }
     Ok(Found::Examined)
 }
@@ -216,7 +221,11 @@ async fn round_trips(client: &AdminClient, election: Option<&ElectionView>) -> R
     let (mut reads, mut commits) = (Vec::new(), Vec::new());
     for _ in 0..ROUND_TRIPS {
         let asked_at = clock::now().lease;
-        client.read("/").await?;
+        match client.read("/").await {
+            // A refusal takes as long.
+            Ok(_) | Err(AdminError::Forbidden(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
         reads.push(asked_at.until(clock::now().lease));
         if let Some((path, version)) = term {
             let asked_at = clock::now().lease;
