@@ -107,9 +107,13 @@ fn an_operator_whose_clock_is_fast_does_not_take_the_order_of_another_one_for_en
     assert_eq!(bob(&["status", name, "--json"]).json()["lapsed"]["disabled"]["reason"], "Anna: restore");
     let said = bob(&["disable", name, "--for", "3s"]);
     assert!(said.code == 1 && said.error.contains("would end earlier than the order of "), "{said:?}");
+    let said = bob(&["doctor", name]).output;
+    assert!(said.contains("disabled by ") && said.contains(" (lapsed by the clock of this host): "), "{said}");
 
     let _host = election.steady_host("a").spawn();
     wait::until("it is there", || election.admin.exists(&election.path("members/a")));
+    let said = bob(&["doctor", name]);
+    assert!(said.code == 0 && said.output.contains("which may be fast"), "{said:?}");
     let said = bob(&["status", name]).output;
     assert!(said.contains("which may be fast: no host has deleted the order): \"Anna: restore\"; "), "{said}");
     let whose =
@@ -124,7 +128,7 @@ fn an_operator_whose_clock_is_fast_does_not_take_the_order_of_another_one_for_en
 
 /// The same for a host.
 #[test]
-fn an_operator_whose_clock_is_fast_is_told_whose_drain_he_replaces_or_ends() {
+fn an_operator_whose_clock_is_fast_is_told_whose_drain_he_replaces_or_ends_and_does_not_cut_one_short() {
     let (election, variables) = (election(), three_hours_fast());
     let root = format!("/fast-{}", election.name);
     election.admin.create_all(&root);
@@ -138,6 +142,10 @@ fn an_operator_whose_clock_is_fast_is_told_whose_drain_he_replaces_or_ends() {
         let said = bob(asked);
         assert!(said.contains(&format!("{how} the order of ")) && said.contains("Anna: kernel"), "{said}");
     }
+    anna();
+    let said = ctl_at(election.servers(), &words(&["drain", "db1", "--for", "3s"]), &variables);
+    assert!(said.code == 1 && said.error.contains("would end earlier than the order of "), "{said:?}");
+    ctl(&words(&["undrain", "db1"]));
     let json = |said: &[&str]| ctl(&[said, &["--json", "--root", &root]].concat()).json();
     let drained = json(&["drain", "db1", "--force", "--reason", "Anna: kernel", "--for", "2h"]);
     assert!(drained["until"].is_i64() && drained["replaced"].is_null(), "{drained}");

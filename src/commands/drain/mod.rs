@@ -21,7 +21,7 @@ use super::{Answer, CommandContext, CommandError, DONE, NOT_DONE, NOT_KNOWN, mil
 use crate::clock;
 use crate::observe::words;
 use crate::random;
-use crate::zookeeper::admin::{ANY_VERSION, Before, Written, Znode, view};
+use crate::zookeeper::admin::{ANY_VERSION, AdminClient, Before, Written, Znode, view};
 use crate::zookeeper::schema::control::drain::{DRAINS, Drain};
 use crate::zookeeper::schema::control::remedy;
 
@@ -162,7 +162,10 @@ async fn write(order: &Drained<'_>) -> Result<(Option<i64>, Option<Present>), Co
     let may_stand = format!("{host} may be drained by now: {list} tells, and {undrain} takes it back");
     for _ in 0..TRIES {
         let found = client.read(&path).await?;
-        let (present, now) = (found.as_ref().and_then(present), clock::time_of_day());
+        let present = found.as_ref().and_then(present);
+        let may_lapse = present.as_ref().is_some_and(Present::may_lapse);
+        let time = if may_lapse { time(client, &directory).await } else { None };
+        let now = time.unwrap_or_else(clock::time_of_day);
         if let Some(present) = present.as_ref().filter(|present| present.stands_at(Some(now))) {
             present.gives_way(now, drain.lasts(), drain.force, &undrain)?;
         }
@@ -179,6 +182,13 @@ async fn write(order: &Drained<'_>) -> Result<(Option<i64>, Option<Present>), Co
         }
     }
     Err(CommandError::not_known(format!("others write {path} all the time; try again")))
+}
+
+/// `ZooKeeper`'s time of day, whatever our clock says: that of a write of this znode as it is. `None`: we may not write it.
+async fn time(client: &AdminClient, path: &str) -> Option<i64> {
+    let znode = client.read(path).await.ok()??;
+    client.overwrite(path, &znode.data, znode.facts.version).await.ok()?;
+    Some(client.read(path).await.ok()??.facts.changed_at)
 }
 
 /// The drain of this znode, whether it has lapsed or not.

@@ -52,6 +52,11 @@ impl Present {
         }
     }
 
+    /// Whether it ends by itself.
+    pub fn may_lapse(&self) -> bool {
+        self.ends_at.is_some()
+    }
+
     /// Whether it is in force at this time of day. If that is not known, it is.
     pub fn stands_at(&self, now: Option<i64>) -> bool {
         self.ends_at.zip(now).is_none_or(|(end, now)| now < end)
