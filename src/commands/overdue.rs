@@ -20,7 +20,7 @@ use crate::zookeeper::schema::lease::Holder;
 /// Between two looks at a record.
 const PAUSE: Duration = Duration::from_millis(100);
 const SHORTEST_WATCH: Duration = Duration::from_secs(1);
-const LONGEST_WATCH: Duration = Duration::from_secs(5);
+const LONGEST_WATCH: Duration = Duration::from_secs(10);
 
 /// The versions (mzxid) of records that were watched and not renewed: they need not be watched again.
 pub(super) type Watched = RefCell<Vec<i64>>;
@@ -71,7 +71,8 @@ pub(super) async fn watch(context: &CommandContext<'_>, slots: &[&SlotView]) -> 
         let lease = slot.lease.as_ref().map_or(0, |(lease, _)| lease.lease_ms);
         (Duration::from_millis(lease) / 4).clamp(SHORTEST_WATCH, LONGEST_WATCH)
     };
-    let mut open: Vec<_> = slots.iter().map(|slot| !context.watched.borrow().contains(&version(slot))).collect();
+    let is_new: Vec<_> = slots.iter().map(|slot| !context.watched.borrow().contains(&version(slot))).collect();
+    let mut open = is_new.clone();
     let patience: Vec<_> = slots.iter().map(|slot| Patience::new(length(slot))).collect();
     stays.resize(slots.len(), true);
     while open.contains(&true) {
@@ -84,7 +85,7 @@ pub(super) async fn watch(context: &CommandContext<'_>, slots: &[&SlotView]) -> 
             }
         }
     }
-    let unrenewed = slots.iter().zip(&stays).filter(|(_, stays)| **stays);
+    let unrenewed = slots.iter().zip(is_new.iter().zip(&stays)).filter(|(_, (is_new, stays))| **is_new && **stays);
     context.watched.borrow_mut().extend(unrenewed.map(|(slot, _)| version(slot)));
     Ok(stays)
 }
