@@ -114,9 +114,12 @@ async fn the_markers_tell_who_ran_when_by_the_servers_clock_and_how_it_ended() {
 }
 
 /// A call that may run, and does not begin to.
-async fn withdrawn(settings: Settings) {
+/// `times`: once more for each reply that was lost.
+async fn withdrawn(settings: Settings, times: usize) {
     let (mut host, _, conditions) = Host::leading(settings).await;
-    assert!(mark(&mut host, conditions).await.unwrap());
+    for _ in 0..times {
+        assert!(mark(&mut host, conditions).await.unwrap());
+    }
     host.election.withdraw_run();
     host.release(conditions).await.unwrap();
     assert!(host.election.close(wait::LIMIT).await);
@@ -137,21 +140,28 @@ async fn a_run_that_never_began_leaves_the_markers_as_they_were() {
     assert!(call(of(&servers, 1, &noon), Some(3)).await);
     assert!(call(of(&servers, 2, &slot("one")), Some(0)).await);
     let (before, ended) = ([told(SLOT), told(LAST)], admin.stat(LAST).unwrap().mtime);
-    for once in [&noon, &slot("new"), &every(Duration::ZERO)] {
-        withdrawn(of(&servers, 3, once)).await;
+    for (once, times) in [(&noon, 1), (&noon, 2), (&slot("new"), 1), (&slot("new"), 2), (&every(Duration::ZERO), 2)] {
+        withdrawn(of(&servers, 3, once), times).await;
         assert_eq!([told(SLOT), told(LAST)], before);
         assert_eq!(json(&admin, LAST)["run"]["ended_ms"].as_i64(), Some(ended));
     }
     assert!(!call(of(&servers, 5, &slot("noon")), Some(0)).await, "its failure counts");
     // Its marker was deleted, to run it again.
     admin.delete(SLOT);
-    withdrawn(of(&servers, 3, &slot("noon"))).await;
+    withdrawn(of(&servers, 3, &slot("noon")), 1).await;
     assert_eq!(json(&admin, SLOT)["run"], Value::Null);
-    // Our own run that never began, and that a lost release has left marked.
+    // Of our own run that never began, and that a lost release has left marked, the run before it is told, too.
+    assert!(call(of(&servers, 1, &noon), Some(3)).await);
+    let (mut lost, _, conditions) = Host::leading(of(&servers, 3, &noon)).await;
+    assert!(mark(&mut lost, conditions).await.unwrap());
+    drop(lost);
+    withdrawn(of(&servers, 3, &noon), 1).await;
+    assert_eq!((told(SLOT).1, told(SLOT).2), (Value::Bool(false), None));
+    // It may have been marked for the first time.
     let (mut lost, _, conditions) = Host::leading(of(&servers, 3, &slot("lost"))).await;
     assert!(mark(&mut lost, conditions).await.unwrap());
     drop(lost);
-    withdrawn(of(&servers, 3, &slot("lost"))).await;
+    withdrawn(of(&servers, 3, &slot("lost")), 1).await;
     assert!(call(of(&servers, 4, &slot("lost")), Some(0)).await, "it never ran");
     assert!(call(of(&servers, 4, &slot("new")), Some(0)).await);
 }

@@ -35,10 +35,10 @@ impl Found {
         self.slot.as_ref().map_or(&self.last, |(_, marker)| marker)
     }
 
-    /// The run that the slot's marker tells of.
+    /// The run that the slot's marker tells of, or of one of ours that never began, the run before it.
     fn before(&self, caller: &Caller) -> Option<Run> {
-        let run = self.slot.as_ref().and_then(|(_, marker)| marker.run());
-        run.filter(|run| !run_marker::never_began(run, caller)).cloned()
+        let (_, marker) = self.slot.as_ref()?;
+        marker.clone().history().into_iter().find(|run| !run_marker::never_began(run, caller))
     }
 }
 
@@ -173,7 +173,8 @@ async fn write(
     multi.check(&paths.term, conditions.term);
     let before = found.before(caller);
     let slot = found.slot.map(|(path, marker)| {
-        let data = run_marker::encode(Some(&run), &[]);
+        // It is told again if this run never begins, also by a program that has lost the reply.
+        let data = run_marker::encode(Some(&run), before.as_slice());
         if let Some(version) = marker.version() {
             multi.set(&path, &data, Some(version));
             return (path, version.wrapping_add(1));
@@ -220,22 +221,13 @@ fn adopt(found: Found, conditions: Conditions) -> OpenRun {
     let run = found.marker().run().cloned().unwrap_or_default();
     let started_ms = run.started_ms.unwrap_or_default();
     tracing::debug!("Marker of our run was found again after a lost reply");
+    // The newest entry of a history is the run itself.
+    let before = found.slot.as_ref().and_then(|(_, marker)| marker.clone().history().into_iter().nth(1));
     let slot = found.slot.and_then(|(path, marker)| Some((path, marker.version()?)));
     let last = found.last.version().unwrap_or_default();
-    // The newest entry of the history is the run itself.
     let earlier = found.last.history().into_iter().skip(1).collect();
     let run = Run { started_ms: None, ..run };
-    OpenRun {
-        run,
-        started_ms,
-        term: conditions.term,
-        slot,
-        last,
-        earlier,
-        before: None,
-        end: None,
-        is_withdrawn: false,
-    }
+    OpenRun { run, started_ms, term: conditions.term, slot, last, earlier, before, end: None, is_withdrawn: false }
 }
 
 fn report_unreadable(found: &Found) {

@@ -81,9 +81,15 @@ async fn take(contact: &Contact, mut candidate: Candidate) -> Result<Option<Answ
     let round = read::round(contact);
     let (created, found, round) = tokio::join!(created, found, round);
     let czxid = match (created, found) {
-        (Ok((created, _)), _) => Some(created.czxid),
+        (Ok((created, _)), _) => {
+            contact.shared.joined(&created);
+            Some(created.czxid)
+        }
         (Err(Error::NodeExists), Ok((data, found))) => match owner(&data, &found, contact.id(), candidate.uuid) {
-            Owner::Us => Some(found.czxid),
+            Owner::Us => {
+                contact.shared.joined(&found);
+                Some(found.czxid)
+            }
             Owner::Other => None,
             Owner::OurPast => {
                 tracing::debug!("Candidate of an earlier candidacy was given up");
