@@ -15,7 +15,7 @@ pub fn of(config: &Config) -> Fixed {
     let Config { name, base, election, id, recipe, guarantee, contain, foreground, stop_signal, .. } = config;
     let command: Vec<_> = config.command.iter().map(OsString::as_os_str).collect();
     let chroot = config.chroot.as_ref().map(ToString::to_string).unwrap_or_default();
-    let settings: [(&str, &dyn Debug); 21] = [
+    let settings: [(&str, &dyn Debug); 22] = [
         ("--connect (its chroot)", &chroot),
         ("--name", name),
         ("--path", &base.as_str()),
@@ -28,7 +28,8 @@ pub fn of(config: &Config) -> Fixed {
         ("--priority", &config.leaders.priority),
         ("--session-timeout", &config.session_timeout),
         ("--lease", &config.wishes.lease),
-        ("--slot or --once-per", &config.once),
+        ("--slot or --once-per", &config.once.as_ref().map(|once| &once.per)),
+        ("--retry-failed", &config.once.as_ref().map(|once| once.retry_failed)),
         ("--contain", contain),
         ("--foreground", foreground),
         ("--stop-signal", stop_signal),
