@@ -21,7 +21,7 @@ pub fn check(session_timeout: Duration, wishes: &Wishes, name_of: NameOf) -> Res
                 "'{}' does not fit: a pause needs at least {} = {} stop reserve + 2 x {} connection timeout + 2 x {} renewal \
                  interval; write at least that",
                 words::length(max_pause),
-                words::length(shortest_max_pause(&timing)),
+                words::least(shortest_max_pause(&timing)),
                 words::length(timing.reserve),
                 words::length(timing.connection_timeout),
                 words::length(timing.renewal_interval),
@@ -93,7 +93,7 @@ fn remedies(session_timeout: Duration, wishes: &Wishes) -> String {
     let longer = candidates()
         .skip_while(|longer| *longer <= session_timeout)
         .find(|longer| fits(*longer, *wishes))
-        .map(|longer| format!("--session-timeout at least {}", words::length(longer)));
+        .map(|longer| format!("--session-timeout at least {}", words::least(longer)));
     let shorter = candidates()
         .take_while(|shorter| *shorter < session_timeout)
         .filter(|shorter| wishes.lease.is_some_and(|lease| lease <= *shorter) && fits(*shorter, *wishes))
@@ -125,7 +125,7 @@ fn within(session_timeout: Duration, wishes: &Wishes) -> Vec<String> {
         longer.into_iter().find(|longer| fits(session_timeout, Wishes { lease: Some(*longer), ..*wishes }))
     });
     let reserve = reserve.map(|reserve| format!("--stop-reserve at most {}", words::length(reserve)));
-    let lease = lease.map(|lease| format!("--lease at least {}", words::length(lease)));
+    let lease = lease.map(|lease| format!("--lease at least {}", words::least(lease)));
     reserve.into_iter().chain(lease).collect()
 }
 
@@ -174,6 +174,14 @@ mod tests {
         assert!(sentence.starts_with("--session-timeout: '100ms' does not fit: "), "{sentence}");
         let remedy = sentence.rsplit("at least ").next().unwrap();
         check(humantime::parse_duration(remedy).unwrap(), &DEFAULTS, &option).unwrap();
+    }
+
+    #[test]
+    fn a_session_of_more_than_a_minute_that_fits_is_told_so_that_it_fits() {
+        let wishes = with_reserve(&DEFAULTS, Duration::from_secs(30));
+        let sentence = refused(Duration::from_secs(60), &wishes);
+        let remedy = sentence.rsplit("--session-timeout at least ").next().unwrap();
+        check(humantime::parse_duration(remedy).unwrap(), &wishes, &option).unwrap();
     }
 
     #[test]

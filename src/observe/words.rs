@@ -238,6 +238,18 @@ pub fn length(length: Duration) -> String {
     text
 }
 
+/// The same, but not less than it is: the least value that is allowed.
+pub fn least(length: Duration) -> String {
+    let unit: u32 = match length.as_secs() {
+        0 => 1_000,
+        1..60 => 1_000_000,
+        _ => 1_000_000_000,
+    };
+    let beyond = length.subsec_nanos() % unit;
+    let missing = if beyond == 0 { 0 } else { unit - beyond };
+    self::length(length + Duration::from_nanos(missing.into()))
+}
+
 /// For programs, to the millisecond.
 pub fn seconds(length: Duration) -> f64 {
     (length.as_secs_f64() * 1000.0).round() / 1000.0
@@ -342,6 +354,21 @@ mod tests {
         ];
         for (micros, text) in cases {
             assert_eq!(length(Duration::from_micros(micros)), text);
+        }
+    }
+
+    /// It is written in a remedy, and must not be refused.
+    #[test]
+    fn a_least_length_is_never_shown_shorter_than_it_is() {
+        let cases = [
+            (15_000_000_000, "15s"),
+            (1_500_001, "1.501ms"),
+            (9_750_200_000, "9.751s"),
+            (60_000_000_000, "1m"),
+            (68_140_000_000, "1m9s"),
+        ];
+        for (nanos, text) in cases {
+            assert_eq!(least(Duration::from_nanos(nanos)), text);
         }
     }
 

@@ -52,7 +52,7 @@ pub fn read(layers: &Layers, others: &Others) -> Result<Option<Vouch>, ConfigErr
     }
     Err(limit.unworkable(format_args!(
         "does not fit: the limit is at least {} = {LIMIT_LEASES} x {} lease, and at most {}; write one between them",
-        words::length(shortest),
+        words::least(shortest),
         words::length(others.lease),
         words::length(LIMIT_LONGEST)
     )))

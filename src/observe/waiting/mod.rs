@@ -93,8 +93,8 @@ impl WaitReporter {
 
     /// Until the wait is over.
     async fn log(&mut self) {
-        let since = clock::now().lease;
-        for told in 0.. {
+        let (since, mut told) = (clock::now().lease, 0);
+        loop {
             if !self.sits_through(words::due_after(told).saturating_sub(waited(since))).await {
                 return;
             }
@@ -102,6 +102,7 @@ impl WaitReporter {
             let waited_ms = super::words::millis(Duration::from_secs(waited(since).as_secs()));
             let still = if told == 0 { "Waiting" } else { "Still waiting" };
             tracing::info!(waited_ms, "{still}: {}", self.known().sentence(clock::time_of_day()));
+            told = words::next_line(told, waited(since));
         }
     }
 

@@ -146,6 +146,11 @@ pub fn due_after(told: u32) -> Duration {
     doubled + Duration::from_secs(3600).saturating_mul(told.saturating_sub(DOUBLINGS))
 }
 
+/// The line after this one. Those that came due while the host was suspended are not caught up on.
+pub fn next_line(told: u32, waited: Duration) -> u32 {
+    (told + 1..=u32::MAX).find(|next| due_after(*next) > waited).unwrap_or(u32::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::super::status::tests::{at, leading};
@@ -236,6 +241,14 @@ mod tests {
     fn places_are_counted_as_people_count() {
         let counted = [1, 2, 3, 4, 11, 12, 13, 21, 101, 111].map(ordinal).join(" ");
         assert_eq!(counted, "1st 2nd 3rd 4th 11th 12th 13th 21st 101st 111th");
+    }
+
+    #[test]
+    fn a_wait_that_a_suspend_has_made_long_is_told_once() {
+        assert_eq!([10, 299].map(|waited| next_line(0, Duration::from_secs(waited))), [1, 1]);
+        let after_three_days = next_line(1, Duration::from_secs(3 * 86_400));
+        assert!(due_after(after_three_days - 1) <= Duration::from_secs(3 * 86_400));
+        assert!(due_after(after_three_days) > Duration::from_secs(3 * 86_400));
     }
 
     #[test]
