@@ -26,7 +26,7 @@ elections() {
     python3 tests/world/elections.py "$binaries" "${tests[@]}"
 }
 
-cargo build --quiet --bins --example witness --example proxy
+cargo build --quiet --bins --examples
 binaries=${CARGO_TARGET_DIR:-target}/debug
 
 step "Lease records and terms, judged by another's checker" \
