@@ -183,9 +183,10 @@ fn rejoined() -> Option<(i32, PathBuf)> {
     Some((number.parse().ok()?, OsStr::from_bytes(path).into()))
 }
 
-/// Executes this program again in this process, with the same arguments. Returns only on failure. Newer versions are
-/// looked for at `path`: the kernel tells it no longer once the file was replaced.
-pub fn start_anew(path: &Path, memory: &Memory) -> io::Error {
+/// Executes this program again in this process, with the same arguments and the settings of the file that it has read.
+/// Returns only on failure. Newer versions are looked for at `path`: the kernel tells it no longer once the file was replaced.
+pub fn start_anew(config: &Config, path: &Path, mut memory: Memory) -> io::Error {
+    memory.file = config.file.as_ref().map(|file| (file.path.clone(), file.options.clone()));
     let files = memory.write().and_then(|memory| {
         let program = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open("/proc/self/exe")?;
         Ok((memory, program))

@@ -1,5 +1,6 @@
 //! Parse the command line, fork the guards, build the runtime, supervise, exit.
 
+use std::ffi::OsString;
 use std::io;
 use std::panic::catch_unwind;
 use std::process::ExitCode;
@@ -8,7 +9,7 @@ use std::sync::Arc;
 use tokio::runtime::{Builder, Runtime};
 use tracing::Level;
 use zk_leader_run::cli::{EarlyExit, Stream, pages};
-use zk_leader_run::config::{Config, load, timing};
+use zk_leader_run::config::{Config, FileRead, load, timing};
 use zk_leader_run::core;
 use zk_leader_run::core::action::ExitReason;
 use zk_leader_run::exit::{self, Status};
@@ -35,7 +36,14 @@ fn run() -> ExitCode {
     }
     let held = supervisor::hold_back();
     let (start, arguments) = wiring::start();
-    let mut config = match load::load(arguments, &wiring::process_environment(&start)) {
+    let mut memory = match start {
+        Start::Rejoins(descriptor) => match Memory::read(descriptor) {
+            Ok(memory) => memory,
+            Err(error) => return forgot(&error).print(),
+        },
+        Start::Usual | Start::Asked | Start::TakesOver(_) => Memory::default(),
+    };
+    let mut config = match settings(&start, arguments, &mut memory) {
         Ok(config) => config,
         Err(stop) => {
             held.let_go();
@@ -45,11 +53,7 @@ fn run() -> ExitCode {
     };
     config.notices.extend(wiring::keep_secrets(&config.access));
     match start {
-        Start::Usual => begin(&config, held, Memory::default()),
-        Start::Rejoins(descriptor) => match Memory::read(descriptor) {
-            Ok(memory) => begin(&config, held, memory),
-            Err(error) => forgot(&error).print(),
-        },
+        Start::Usual | Start::Rejoins(_) => begin(&config, held, memory),
         Start::Asked => {
             held.let_go();
             after_upgrade::answer(&config)
@@ -58,6 +62,15 @@ fn run() -> ExitCode {
             lead(config, guards, before, Memory::default())
         }),
     }
+}
+
+fn settings(start: &Start, arguments: Vec<OsString>, memory: &mut Memory) -> Result<Config, EarlyExit> {
+    let environment = wiring::process_environment(start);
+    if !matches!(start, Start::Rejoins(_)) {
+        return load::load(arguments, &environment);
+    }
+    let file = memory.file.take().map(|(path, options)| FileRead { path, options });
+    load::load_again(arguments, &environment, file)
 }
 
 /// A program that takes over no command.
@@ -113,7 +126,7 @@ fn lead(config: &Config, guards: Guards, before: Option<Box<Document>>, memory: 
         }
         Ok((ExitReason::StoodStill, memory)) => {
             tracing::warn!("{}", exit::sentence(&ExitReason::StoodStill));
-            tracing::error!("The program cannot restart itself: {}", wiring::start_anew(&path, &memory));
+            tracing::error!("The program cannot restart itself: {}", wiring::start_anew(config, &path, memory));
             ExitCode::from(Status::Software.code())
         }
         Ok((reason, _)) => end(config, &reason),

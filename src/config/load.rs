@@ -41,11 +41,35 @@ pub fn load(
 ) -> Result<Config, EarlyExit> {
     let arguments: Vec<_> = arguments.into_iter().collect();
     let is_releaser = arguments.first().is_some_and(|program| program == RELEASER);
+    settings_of(&arguments, process_environment, !is_releaser)
+}
+
+/// The same for a program that executed itself again: the settings of the file that it had read, if any, count as they
+/// were then, and no file is read.
+///
+/// # Errors
+///
+/// As for [`load`].
+pub fn load_again(
+    mut arguments: Vec<OsString>,
+    process_environment: &ProcessEnvironment,
+    file: Option<FileRead>,
+) -> Result<Config, EarlyExit> {
+    // Typed options come after those of the file, and override them.
+    arguments.splice(1..1, file.iter().flat_map(|file| file.options.iter().cloned()));
+    Ok(Config { file, ..settings_of(&arguments, process_environment, false)? })
+}
+
+fn settings_of(
+    arguments: &[OsString],
+    process_environment: &ProcessEnvironment,
+    reads_file: bool,
+) -> Result<Config, EarlyExit> {
     let grammar = cli::command();
-    let matches = grammar.clone().try_get_matches_from(&arguments).map_err(|error| stop(&error))?;
+    let matches = grammar.clone().try_get_matches_from(arguments).map_err(|error| stop(&error))?;
     let command: Vec<OsString> = matches.get_many("command").into_iter().flatten().cloned().collect();
     let layers = Layers { matches: &matches, process_environment, file: &FileSettings::default() };
-    let found = if is_releaser { ConfigFile::default() } else { file::read(&layers, &file_settings::keys(&grammar))? };
+    let found = if reads_file { file::read(&layers, &file_settings::keys(&grammar))? } else { ConfigFile::default() };
     let unknown_variables = layers::check_variables(process_environment)?;
     let name = election_name(command.first(), &Layers { file: &found.settings, ..layers })?;
     let settings = found.settings.of_election(&name);

@@ -19,7 +19,7 @@ pub mod source;
 pub mod timing;
 mod value;
 
-pub use self::build::Config;
+pub use self::build::{Config, FileRead};
 pub use self::lease::vouching::Vouch;
 pub use self::monitoring::Monitoring;
 pub use self::value::znode::ZnodePath;

@@ -391,7 +391,7 @@ impl Supervisor {
         };
         upgrade::overtaken(upgrade, reason);
         let (election, had_terminal) = (election.past(), signals.had_terminal);
-        (reason, Memory { election, machine, upgrade, had_terminal, address })
+        (reason, Memory { election, machine, upgrade, had_terminal, address, file: None })
     }
 }
 

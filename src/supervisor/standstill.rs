@@ -1,6 +1,7 @@
 //! A process that stood still says so. If that cost it its guard, it executes its own program anew, with new guards: what
 //! that program must know of this one.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::net::IpAddr;
@@ -75,6 +76,10 @@ pub struct Memory {
     /// Where other hosts asked this one for promises.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<IpAddr>,
+    /// The configuration file's path, and its settings as options: it is read once, and may have changed since. The supervisor
+    /// does not know it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<(String, Vec<OsString>)>,
 }
 
 impl Memory {

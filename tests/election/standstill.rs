@@ -42,6 +42,23 @@ fn a_leader_that_stood_still_for_longer_than_its_lease_says_so_and_contends_agai
     wait::until("the hooks went on", || std::fs::read_to_string(&marker).unwrap().matches("elected").count() >= 3);
 }
 
+/// Where it contends must not change by itself, and what is being written is no reason to stay out.
+#[test]
+fn after_a_standstill_the_configuration_file_counts_as_it_was_read_at_the_start() {
+    let election = election();
+    let (file, hooks) = (election.diary.directory().join("settings.toml"), election.diary.directory().join("hooks"));
+    std::fs::write(&file, format!("hook = 'echo $ZK_LEADER_EVENT >>{}'\n", hooks.display())).unwrap();
+    let host = election.host("a").option("--config", file.to_str().unwrap()).spawn();
+    election.diary.until_started(1);
+    std::fs::write(&file, "election-path = \"/elsewhere\"\nhook = [").unwrap();
+    stands_still(&election, &host);
+    host.until_logged("rejoining");
+    assert_eq!(election.diary.until_started(2).id, "a");
+    wait::until("the hook of the file goes on", || {
+        std::fs::read_to_string(&hooks).unwrap().matches("elected").count() == 2
+    });
+}
+
 /// A supervisor limits itself, and not the command of its next program.
 #[test]
 fn after_a_standstill_the_command_has_the_limits_that_it_had() {
