@@ -18,6 +18,9 @@ const MASKED: &str = "x";
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rights(Permission);
 
+/// All but to read.
+const CHANGES: [Permission; 4] = [Permission::CREATE, Permission::DELETE, Permission::WRITE, Permission::ADMIN];
+
 /// The letters and their order are those of `zkCli.sh`.
 const LETTERS: [(char, Permission); 5] = [
     ('c', Permission::CREATE),
@@ -43,9 +46,7 @@ impl Rights {
     }
 
     pub fn may_change_anything(self) -> bool {
-        [Permission::CREATE, Permission::DELETE, Permission::WRITE, Permission::ADMIN]
-            .iter()
-            .any(|one| self.0.has(*one))
+        CHANGES.iter().any(|one| self.0.has(*one))
     }
 }
 
@@ -96,9 +97,10 @@ impl Entry {
         self.0.scheme() == "world"
     }
 
-    /// Compares without the hash of a digest: the server may have masked it.
+    /// Whether both give the same identity the same changes. Compares without the hash of a digest: the server may have masked it.
     fn is_like(&self, other: &Self) -> bool {
-        (self.0.permission(), self.0.scheme(), self.id()) == (other.0.permission(), other.0.scheme(), other.id())
+        let changes = |entry: &Self| CHANGES.map(|one| entry.0.permission().has(one));
+        (changes(self), self.0.scheme(), self.id()) == (changes(other), other.0.scheme(), other.id())
     }
 
     fn is_masked(&self) -> bool {
@@ -296,6 +298,9 @@ mod tests {
         // As the server shows it to a client that may not change it.
         assert_eq!(intruders(&[Entry::new("digest", "u:x", Rights::ALL)], &ours), none);
         assert_eq!(intruders(&[Entry::anyone(rights("r"))], &ours[..1]), none);
+        // A secret is for those who may write.
+        let [writer, knows] = ["w", "rw"].map(|letters| Entry::new("sasl", "op", rights(letters)));
+        assert_eq!(intruders(&[knows], &[writer]), none);
         for stranger in [Entry::anyone(rights("c")), Entry::new("sasl", "u", Rights::ALL), Entry::anyone(Rights::ALL)] {
             assert_eq!(intruders(&[ours[0].clone(), stranger.clone()], &ours), [&stranger]);
         }

@@ -106,10 +106,7 @@ async fn ask(address: Address<'_>, access: &Access) -> Opinion {
     match (&access.tls, address.is_tls) {
         (Some(certificates), true) => {
             match timeout(PATIENCE, talk::ask(address.host, address.port, certificates, "srvr")).await {
-                Ok(Ok(answer)) if four_letter::understood(&answer) == Said::Stranger => {
-                    Opinion::Away(four_letter::STRANGER.to_owned())
-                }
-                Ok(Ok(_)) => Opinion::Fine,
+                Ok(Ok(answer)) => of_answer(four_letter::understood(&answer)),
                 Ok(Err(Trouble::Refused(why))) => Opinion::Refuses(Grounds::Tls, why),
                 Ok(Err(Trouble::Network(why))) => without_tls(address, why).await,
                 Err(_) => Opinion::Away("no answer".to_owned()),
@@ -129,14 +126,21 @@ async fn ask(address: Address<'_>, access: &Access) -> Opinion {
                 "it takes the connection, and gives no answer in time: it hangs, is too far away, or is no ZooKeeper server"
                     .to_owned(),
             ),
-            Said::Stranger => Opinion::Away(four_letter::STRANGER.to_owned()),
-            Said::Unreachable(why) | Said::Refused(why) => Opinion::Away(why),
-            Said::Serves { role, .. } if role == "read-only" => {
-                Opinion::Stuck("it is read-only: it has no quorum, and nobody can lead by it".to_owned())
-            }
-            Said::NotServing => Opinion::Stuck("it has no quorum".to_owned()),
-            Said::Serves { .. } | Said::NotAllowed => Opinion::Fine,
+            answered => of_answer(answered),
         },
+    }
+}
+
+/// Over whatever connection.
+fn of_answer(said: Said) -> Opinion {
+    match said {
+        Said::Stranger => Opinion::Away(four_letter::STRANGER.to_owned()),
+        Said::Unreachable(why) | Said::Refused(why) => Opinion::Away(why),
+        Said::Serves { role, .. } if role == "read-only" => {
+            Opinion::Stuck("it is read-only: it has no quorum, and nobody can lead by it".to_owned())
+        }
+        Said::NotServing => Opinion::Stuck("it has no quorum".to_owned()),
+        Said::Serves { .. } | Said::NotAllowed | Said::Mute | Said::Silent => Opinion::Fine,
     }
 }
 
