@@ -67,10 +67,7 @@ fn ends_at(slot: &SlotView, election: &ElectionView) -> Option<i64> {
 pub(super) async fn watch(context: &CommandContext<'_>, slots: &[&SlotView]) -> Result<Vec<bool>, CommandError> {
     let mut stays = Vec::new();
     let version = |slot: &SlotView| slot.lease.as_ref().map_or(0, |(_, written)| written.mzxid);
-    let length = |slot: &SlotView| {
-        let lease = slot.lease.as_ref().map_or(0, |(lease, _)| lease.lease_ms);
-        (Duration::from_millis(lease) / 4).clamp(SHORTEST_WATCH, LONGEST_WATCH)
-    };
+    let length = |slot: &SlotView| watch_length(slot.lease.as_ref().map_or(0, |(lease, _)| lease.lease_ms));
     let is_new: Vec<_> = slots.iter().map(|slot| !context.watched.borrow().contains(&version(slot))).collect();
     let mut open = is_new.clone();
     let patience: Vec<_> = slots.iter().map(|slot| Patience::new(length(slot))).collect();
@@ -90,12 +87,26 @@ pub(super) async fn watch(context: &CommandContext<'_>, slots: &[&SlotView]) -> 
     Ok(stays)
 }
 
+/// Two renewal intervals of a lease.
+fn watch_length(lease_ms: u64) -> Duration {
+    (Duration::from_millis(lease_ms) / 4).clamp(SHORTEST_WATCH, LONGEST_WATCH)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::lease::{Timing, Wishes};
     use crate::zookeeper::admin::Facts;
     use crate::zookeeper::admin::view::Candidate;
     use crate::zookeeper::schema::lease::Lease;
+
+    #[test]
+    fn whoever_renews_a_lease_does_so_while_it_is_watched() {
+        for seconds in [2, 15, 40, 60, 120] {
+            let timing = Timing::new(Duration::from_secs(seconds), &Wishes::NONE).unwrap();
+            assert!(watch_length(seconds * 1000) >= 2 * timing.renewal_interval, "{seconds} s");
+        }
+    }
 
     #[test]
     fn a_lease_ends_its_length_after_it_was_written_if_somebody_leads_by_it() {
