@@ -64,6 +64,7 @@ fn run() -> ExitCode {
     }
 }
 
+/// The configuration file is read once in the life of a process, and again at an upgrade.
 fn settings(start: &Start, arguments: Vec<OsString>, memory: &mut Memory) -> Result<Config, EarlyExit> {
     let environment = wiring::process_environment(start);
     if !matches!(start, Start::Rejoins(_)) {

@@ -184,7 +184,8 @@ async fn write(order: &Drained<'_>) -> Result<(Option<i64>, Option<Present>), Co
     Err(CommandError::not_known(format!("others write {path} all the time; try again")))
 }
 
-/// `ZooKeeper`'s time of day, whatever our clock says: that of a write of this znode as it is. `None`: we may not write it.
+/// `ZooKeeper`'s time of day, whatever our clock says: that of a write of this znode as it is. `None`: it is not known, as where we
+/// may not write that.
 async fn time(client: &AdminClient, path: &str) -> Option<i64> {
     let znode = client.read(path).await.ok()??;
     client.overwrite(path, &znode.data, znode.facts.version).await.ok()?;
