@@ -9,6 +9,7 @@ use crate::cli::environment_variable;
 use crate::cli::reference::{default_in_words, is_setting};
 use crate::config::error::printable;
 use crate::config::source::layers::{Layer, Layers};
+use crate::config::source::process_environment::SECRET_VARIABLE;
 
 /// The column of the origins, if the values leave room.
 const COLUMN: usize = 40;
@@ -51,9 +52,11 @@ fn line(argument: &Arg, layers: &Layers) -> (String, String) {
     (setting, origin)
 }
 
-/// The settings from the file, as options.
+/// The settings from the file, as options. As an option, the file of the identities would count before their variable.
 pub fn from_file(command: &Command, layers: &Layers) -> Vec<OsString> {
-    let settings = command.get_arguments().filter(|argument| is_setting(argument));
+    let has_secret = layers.process_environment.variable(SECRET_VARIABLE).is_some_and(|secret| !secret.is_empty());
+    let is_outdone = |argument: &Arg| has_secret && argument.get_long() == Some("auth-file");
+    let settings = command.get_arguments().filter(|argument| is_setting(argument) && !is_outdone(argument));
     let from_file = settings.filter_map(|argument| match layers.effective(argument.get_long().unwrap_or_default()) {
         Some((Layer::File(_), value)) => as_option(argument, &value),
         _ => None,
