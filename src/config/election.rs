@@ -61,7 +61,8 @@ fn default_id(layers: &Layers) -> Result<String, ConfigError> {
 
 /// Programs that run another program or a script: their file name does not identify a job.
 const INTERPRETERS: &str = "sh bash dash ash ksh zsh fish csh tcsh busybox python perl ruby node php lua Rscript java pwsh env \
-    nice ionice nohup timeout setsid stdbuf sudo su chroot taskset systemd-run docker podman";
+    nice ionice chrt taskset numactl prlimit nohup timeout setsid stdbuf flock sudo doas su runuser setpriv gosu chroot unshare nsenter \
+    systemd-run docker podman npm npx dotnet";
 
 /// `python3.11` is `python`.
 fn is_interpreter(name: &str) -> bool {

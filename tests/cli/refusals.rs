@@ -480,6 +480,7 @@ fn an_interpreter_needs_a_name() {
     each_is_refused(&[
         typed(&["sh", "-c", "true"], 64, ["--name:", "'sh'", "add --name"]),
         typed(&["/usr/bin/env", "true"], 64, ["--name:", "'env'", "add --name"]),
+        typed(&["setpriv", "--reuid=a", "true"], 64, ["--name:", "'setpriv'", "add --name"]),
         typed(&["/usr/bin/python3.11", "job.py"], 64, ["--name:", "'python3.11'", "add --name"]),
     ]);
     assert_eq!(parse(&["--name", "nightly", "sh", "-c", "true"], &[]).unwrap().name, "nightly");
