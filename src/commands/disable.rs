@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::orders::following::{self, Given, Step, gone};
 use super::orders::replacing::Present;
-use super::orders::{self, Patience, Progress};
+use super::orders::{self, Patience, Progress, ServerClock};
 use super::slot_state::{self, SlotState, Whose, WhyNobody};
 use super::{Answer, CommandContext, CommandError, DONE, NOT_DONE, millis};
 use crate::clock;
@@ -37,7 +37,8 @@ pub(super) async fn answer(
     };
     let given = Given::now(lasts);
     let (since, replaced) = give(context, &election, &order).await?;
-    let ours = Ours { order: Disabled { since, ..order }, given, replaced };
+    let (order, clock) = (Disabled { since, ..order }, ServerClock::since(since));
+    let ours = Ours { order, given, clock, replaced };
     let mut progress = Progress::new(context.output.format);
     if let Some(replaced) = &ours.replaced {
         progress.tell(&format!("this replaces {}", replaced.said()));
@@ -54,6 +55,7 @@ struct Ours {
     /// `since`: by `ZooKeeper`'s clock, if that could be read.
     order: Disabled,
     given: Given,
+    clock: ServerClock,
     /// The one in force before.
     replaced: Option<Present>,
 }
@@ -124,7 +126,7 @@ async fn until_nobody_runs(
         let running: Vec<_> = election.slots.iter().filter(|slot| may_run(slot, &election, now, &mut seen)).collect();
         let mut running: Vec<_> = running.into_iter().map(|slot| (Some(slot), why_not_idle(slot, &election))).collect();
         if running.is_empty() {
-            running.extend(match (first_unconfirmed(context, &election.slots).await, runs_all_the_same(&election)) {
+            running.extend(match (first_unconfirmed(context, &election.slots).await, runs_all_the_same(&election, ours.clock.now())) {
                 (Some(slot), _) => Some((Some(slot), why_not_confirmed(slot))),
                 (None, Some(why)) => Some((None, (why, None))),
                 (None, None) => None,
@@ -223,9 +225,9 @@ fn holder_of(lease: &Lease) -> String {
     lease.holder.as_ref().map_or("an unknown holder", |holder| holder.id.as_str()).to_owned()
 }
 
-/// Why a command runs though no lease of ours is in force.
-fn runs_all_the_same(election: &ElectionView) -> Option<String> {
-    let outliving = slot_state::outliving(election, clock::time_of_day()).into_iter().next();
+/// Why a command runs at this time though no lease of ours is in force.
+fn runs_all_the_same(election: &ElectionView, now: i64) -> Option<String> {
+    let outliving = slot_state::outliving(election, now).into_iter().next();
     outliving.map(|command| command.why).or_else(|| slot_state::foreign_in_words(election))
 }
 

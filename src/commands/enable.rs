@@ -8,10 +8,9 @@ use serde_json::json;
 
 use super::orders::following::{self, Step};
 use super::orders::replacing::Present;
-use super::orders::{self, Patience, Progress};
+use super::orders::{self, Patience, Progress, ServerClock};
 use super::slot_state::{self, SlotState, WhyNobody};
 use super::{Answer, CommandContext, CommandError, DONE, NOT_DONE, NOT_KNOWN};
-use crate::clock;
 use crate::observe::words;
 use crate::zookeeper::admin::view::{ElectionView, SlotView};
 use crate::zookeeper::schema::control::{CONTROL, remedy};
@@ -38,7 +37,11 @@ pub(super) async fn answer(context: &CommandContext<'_>, wait: Option<Duration>)
     let enabled = Enabled { context, ended };
     let Some(limit) = wait else { return Ok(enabled.told("enabled", DONE, "", None)) };
     context.stands(format!("the election stays enabled; {status} tells who leads"));
-    until_one_runs(&enabled, limit, &mut progress).await
+    let now = match now {
+        None => orders::time(context, &election).await.unwrap_or_default(),
+        known => known,
+    };
+    until_one_runs((&enabled, &ServerClock::since(now)), limit, &mut progress).await
 }
 
 struct Enabled<'a> {
@@ -57,7 +60,7 @@ impl Enabled<'_> {
 }
 
 async fn until_one_runs(
-    enabled: &Enabled<'_>,
+    (enabled, clock): (&Enabled<'_>, &ServerClock),
     limit: Duration,
     progress: &mut Progress,
 ) -> Result<Answer, CommandError> {
@@ -79,16 +82,15 @@ async fn until_one_runs(
             Some((id, Some(phase))) => progress.tell(&format!("{id} is elected; it is {phase}")),
             _ => {}
         }
-        Ok(Step::NotYet(unfinished(enabled, &election, limit)))
+        Ok(Step::NotYet(unfinished(enabled, (&election, clock.now()), limit)))
     })
     .await
 }
 
 /// When the time is over.
-fn unfinished(enabled: &Enabled<'_>, election: &ElectionView, limit: Duration) -> Answer {
+fn unfinished(enabled: &Enabled<'_>, (election, now): (&ElectionView, i64), limit: Duration) -> Answer {
     let length = words::length(limit);
-    let outliving =
-        || slot_state::outliving(election, clock::time_of_day()).into_iter().next().map(|command| command.why);
+    let outliving = || slot_state::outliving(election, now).into_iter().next().map(|command| command.why);
     if let Some(why) = election.slots.iter().find_map(|slot| why_unknown(slot, election)).or_else(outliving) {
         let text = format!("whether a command runs is not known after {length}: {why}");
         return enabled.told("unknown", NOT_KNOWN, &text, None);

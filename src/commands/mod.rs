@@ -179,8 +179,13 @@ impl<'a> CommandContext<'a> {
         if let Some(base) = self.only_one.get() {
             return Ok(base.clone());
         }
-        let names = fleet::elections(&self.client, root).await?.unwrap_or_default().names;
+        let Below { names, closed, .. } = fleet::elections(&self.client, root).await?.unwrap_or_default();
         match names.as_slice() {
+            [only] if !closed.is_empty() => {
+                let (only, closed) = (quoted(only), closed.iter().map(|name| quoted(name)).collect::<Vec<_>>());
+                let these = format!("which we may not read: {}", closed.join(", "));
+                Err(CommandError::usage(format!("there is {only}, and there may be others, {these}; name one of them")))
+            }
             [only] => Ok(self.only_one.get_or_init(|| format!("{root}/{only}")).clone()),
             [] => Err(CommandError::not_known(format!(
                 "there is no election below {root}{}; say where with --path, or is it another ensemble?",
@@ -221,6 +226,7 @@ impl<'a> CommandContext<'a> {
     fn no_root(&self, root: &str) -> CommandError {
         let place = self.in_chroot();
         CommandError::not_known(format!("{root}{place} does not exist; is it another path or ensemble?"))
+            .called(NO_ELECTION)
     }
 
     async fn no_election(&self, base: &str) -> CommandError {

@@ -16,7 +16,7 @@ use self::following::may_pass;
 use super::{CommandContext, CommandError};
 use crate::clock;
 use crate::config::ctl::OutputFormat;
-use crate::core::time::Timestamp;
+use crate::core::time::{Timestamp, milliseconds};
 use crate::observe::words::printable;
 use crate::zookeeper::admin::view::ElectionView;
 use crate::zookeeper::admin::{ANY_VERSION, AdminError, Before, Written};
@@ -116,6 +116,24 @@ async fn rewrite(
         }
     }
     Err(CommandError::not_known("others change the orders all the time, or the election was deleted; try again"))
+}
+
+/// `ZooKeeper`'s time of day, by our own count since one of its writes: our clock may be fast.
+pub(super) struct ServerClock {
+    written_at: i64,
+    known_at: Timestamp,
+}
+
+impl ServerClock {
+    /// The time of a write that is done. `None`: it cannot be read, and our own clock stands for it.
+    pub fn since(written_at: Option<i64>) -> Self {
+        Self { written_at: written_at.unwrap_or_else(clock::time_of_day), known_at: clock::now().lease }
+    }
+
+    /// Never later than it is there.
+    pub fn now(&self) -> i64 {
+        self.written_at.saturating_add(milliseconds(self.known_at.until(clock::now().lease)))
+    }
 }
 
 /// Looks again and again, until a limit.

@@ -184,7 +184,7 @@ impl Outliving {
     }
 }
 
-/// The commands that may run at this time of day since their leaders, cut off, have not said that they are dead.
+/// The commands that may run at this time of day, by `ZooKeeper`'s clock, since their leaders, cut off, have not said that they are dead.
 pub(super) fn outliving(election: &ElectionView, now: i64) -> Vec<Outliving> {
     let slots = election.slots.iter().filter_map(|slot| Some((slot.lease.as_ref()?, slot.term)));
     let slots = slots.filter(|((lease, _), _)| !lease.dies_in_time());
@@ -297,6 +297,10 @@ pub(super) fn is_of(member: &Member, holder: &Holder) -> bool {
 #[cfg(test)]
 pub mod tests {
     use super::*;
+
+    pub(in crate::commands) fn record(text: &str) -> Option<(Lease, Facts)> {
+        Some((Lease::read(text.as_bytes()).ok()?, Facts::default()))
+    }
 
     /// An election whose record `a` wrote to wait, with this line and this phase of its member.
     pub(in crate::commands) fn waiting(line: &[&str], phase: Option<&str>) -> ElectionView {

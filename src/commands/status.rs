@@ -295,7 +295,7 @@ fn object(election: &ElectionView, seen: &[SlotState], status: u8) -> Value {
 }
 
 fn disabled_json(order: &Disabled) -> Value {
-    with(json!(order), "until", json!(order.ends_at()))
+    with(with(json!(order), "for_ms", json!(order.for_ms)), "until", json!(order.ends_at()))
 }
 
 /// Who drains a host below this root, since and until when, why, how far it is obeyed, and what ends it.
@@ -309,7 +309,7 @@ pub(super) fn drained_in_words(view: &DrainView, (root, obeyed): (&str, &str), o
 }
 
 fn handover_json(order: &Handover) -> Value {
-    with(json!(order), "until", json!(order.ends_at()))
+    with(with(json!(order), "to", json!(order.to)), "until", json!(order.ends_at()))
 }
 
 /// Who drains which host, and why and until when.

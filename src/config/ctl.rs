@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
+use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches as _};
 use nix::unistd::{User, getuid};
 
@@ -219,7 +220,21 @@ fn with_file(
         Some(name) => name.to_string_lossy().into_owned(),
         None => Layers { file: &found.settings, ..layers }.given("name")?.map(|name| name.text).unwrap_or_default(),
     };
-    read(typed, &Layers { file: &found.settings.of_election(&name), ..layers }, found.notice)
+    let mut asked = read(typed, &Layers { file: &found.settings.of_election(&name), ..layers }, found.notice)?;
+    asked.notices.extend(idle_timeout(&typed.command, matches));
+    Ok(asked)
+}
+
+/// An operator may have meant the length of the order.
+fn idle_timeout(verb: &Verb, matches: &ArgMatches) -> Option<String> {
+    let lasts = match verb {
+        Verb::Disable { wait: false, .. } | Verb::Drain { wait: false, .. } => "; --for ends the order",
+        Verb::Enable { wait: false, .. } => "",
+        _ => return None,
+    };
+    let (_, typed) = matches.subcommand()?;
+    let is_typed = typed.value_source("timeout") == Some(ValueSource::CommandLine);
+    is_typed.then(|| format!("--timeout has no effect without --wait{lasts}"))
 }
 
 /// Parses every value.

@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 
 use super::fleet::{Fleet, typed};
 use super::link;
-use super::operator::{ctl, process};
+use super::operator::{ctl, ctl_at, process, three_hours_fast};
 use crate::support::wait;
 
 #[test]
@@ -248,6 +248,19 @@ fn a_drain_that_has_lapsed_is_not_said_to_be_obeyed() {
     first[0].signal(Signal::SIGCONT);
     let told = "\nthe drain lapsed, or was taken back by somebody, meanwhile; zk-leaderctl list --path ";
     assert!(said.code == 1 && said.output.contains(told), "{said:?}");
+}
+
+/// The only host of its election obeys, since it must, and is not said to lead next. The operator's clock is fast.
+#[test]
+fn a_forced_drain_with_an_end_is_seen_to_be_obeyed_by_an_operator_whose_clock_is_fast() {
+    let fleet = Fleet::new(1);
+    let _first = fleet.boot("one");
+    fleet.until_led_by("one");
+    let fast = three_hours_fast();
+    let fast: Vec<_> = fast.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let words = ["drain", "one", "--force", "--for", "5m", "--wait", "--root", &fleet.root];
+    let said = ctl_at(fleet.elections[0].servers(), &words, &fast);
+    assert!(said.code == 0 && said.output.ends_with("\none leads no election any more\n"), "{said:?}");
 }
 
 /// The first has just given way, and its member does not say yet that it is drained.

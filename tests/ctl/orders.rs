@@ -5,7 +5,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use super::operator::{ctl, ctl_at};
+use super::operator::{ctl, ctl_at, three_hours_fast};
 use super::queue::{hosts, hosts_with, line, stops_slowly, until_last_started};
 use super::{election, link, server};
 use crate::support::election::STEADY;
@@ -232,6 +232,37 @@ fn who_waits_for_the_only_election_waits_on_for_it_when_a_second_one_begins() {
     assert!(said.code == 1 && said.output.contains("a may still run the command after 4s"), "{said:?}");
 }
 
+/// The one that is meant may be one of them.
+#[test]
+fn the_only_election_that_we_may_read_is_not_taken_for_the_only_one() {
+    let election = election();
+    let chroot = format!("/half-{}", election.name);
+    let below = |path: &str| format!("{chroot}/zk-leader-run/{path}");
+    for path in ["open/term", "open/election", "open/members", "closed"] {
+        election.admin.create_all(&below(path));
+    }
+    election.admin.create(&below("open/lease"), r#"{"v":1,"state":"free","lease_ms":4000}"#);
+    let servers = format!("{}{chroot}", server().connect_string());
+    assert_eq!(ctl_at(&servers, &["disable"], &[]).code, 0);
+    election.admin.set_acl(&below("closed"), "digest", "somebody:else", "cdrwa");
+    let said = ctl_at(&servers, &["enable"], &[]);
+    let sentence = "there is 'open', and there may be others, which we may not read: 'closed'; name one of them\n";
+    assert!(said.code == 64 && said.error.ends_with(sentence), "{said:?}");
+    assert_eq!(ctl_at(&servers, &["enable", "open"], &[]).code, 0);
+}
+
+/// It may have been meant as the length of the order.
+#[test]
+fn a_timeout_without_a_wait_is_told() {
+    let election = election();
+    election.prepare();
+    let said = ctl(&["disable", &election.name, "--timeout", "30m"]);
+    let told = "zk-leaderctl: --timeout has no effect without --wait; --for ends the order\n";
+    assert!(said.code == 0 && said.error == told, "{said:?}");
+    let said = ctl(&["enable", &election.name, "--wait", "--timeout", "1s"]);
+    assert!(said.error.is_empty(), "{said:?}");
+}
+
 #[test]
 fn every_host_says_who_has_disabled_the_election_why_and_for_how_long() {
     let election = election();
@@ -296,7 +327,7 @@ fn a_renewal_that_comes_while_the_first_look_takes_long_counts_from_then() {
     assert!(!election.diary.somebody_lives(), "it was said that no command runs");
 }
 
-/// Another one has taken over without a wait, and stops at the order: the first hears of neither.
+/// Another one has taken over without a wait, and stops at the order: the first hears of neither. The operator's clock is fast.
 #[test]
 fn under_at_least_one_a_leader_that_is_cut_off_is_waited_for_though_the_record_is_free() {
     let (election, link) = (election(), link());
@@ -312,7 +343,9 @@ fn under_at_least_one_a_leader_that_is_cut_off_is_waited_for_though_the_record_i
     wait::until("it is written down", || election.admin.exists(&history));
     link.stall();
     election.diary.until_started(2);
-    let said = ctl(&["disable", &election.name, "--wait", "--timeout", "6s"]);
+    let fast = three_hours_fast();
+    let fast: Vec<_> = fast.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let said = ctl_at(election.servers(), &["disable", &election.name, "--wait", "--timeout", "6s"], &fast);
     let sentence = "\na is cut off or dead; with --guarantee at-least-one its command may run until 20";
     assert!(
         said.code == 1 && said.output.contains(sentence) && said.output.ends_with(" (6s have passed)\n"),

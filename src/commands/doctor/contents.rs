@@ -1,7 +1,7 @@
 //! Checks the znodes of an election: what cannot be read, is foreign, missing or there twice.
 
 use super::{Finding, advice, good, wrong};
-use crate::zookeeper::admin::view::{Candidate, ElectionView, Unreadable};
+use crate::zookeeper::admin::view::{Candidate, ElectionView, Unreadable, last_run_path};
 use crate::zookeeper::client::ensure_path::parent;
 use crate::zookeeper::schema::control::drain::DRAINS;
 use crate::zookeeper::schema::control::remedy;
@@ -26,6 +26,10 @@ fn unreadable(znode: &Unreadable, election: &ElectionView) -> Finding {
         (Some("control"), _) => {
             let enable = remedy::about_election("enable", &election.base);
             format!("it orders nothing; {enable} writes it anew")
+        }
+        // Deleted, it would allow a second run of its period.
+        (Some("last"), _) if *path == last_run_path(&election.base) => {
+            "while it stands, --once-per counts its last write as a run; do not delete it, the next run writes it anew".to_owned()
         }
         _ => "it is only for people; delete it".to_owned(),
     };
@@ -149,6 +153,14 @@ mod tests {
             "{}",
             said(false)
         );
+    }
+
+    #[test]
+    fn nobody_is_told_to_delete_what_decides_whether_a_job_runs_again() {
+        let election = ElectionView { base: "/r/e".into(), ..ElectionView::default() };
+        let said = |path: &str| unreadable(&Unreadable { path: path.into(), ..Unreadable::default() }, &election).said;
+        assert!(said("/r/e/runs/last").contains("do not delete it"), "{}", said("/r/e/runs/last"));
+        assert!(said("/r/e/members/last").ends_with("delete it"), "{}", said("/r/e/members/last"));
     }
 
     #[test]

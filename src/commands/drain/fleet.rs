@@ -84,7 +84,7 @@ impl Fleet {
         if seen.slots.iter().any(|slot| slot.lease.is_none() && !seen.was_never_led(slot)) {
             return self.unknown.push(name);
         }
-        let outliving = slot_state::outliving(seen, clock::time_of_day());
+        let outliving = slot_state::outliving(seen, order.clock.now());
         let outlives = outliving.into_iter().find(|command| command.may_be_on(host));
         let is_over = !leads(seen, host, clock::now().observer, seen_at);
         if let Some(command) = outlives.filter(|_| is_over) {
@@ -136,6 +136,10 @@ pub(super) async fn judged(
     seen_at: &mut Vec<(i64, Sighting)>,
 ) -> Result<Fleet, CommandError> {
     overdue::mark(order.context, elections.iter_mut().map(|(_, seen)| seen)).await?;
+    let now = order.clock.now();
+    for drain in elections.iter_mut().flat_map(|(_, seen)| &mut seen.drains) {
+        drain.is_in_force = drain.drain.ends_at(drain.written_at).is_none_or(|end| now < end);
+    }
     for (name, seen) in elections {
         fleet.place(order, name, &seen, seen_at).await;
     }

@@ -16,7 +16,7 @@ use serde_json::json;
 use self::fleet::Fleet;
 use super::orders::following::{self, Given, Step, gone};
 use super::orders::replacing::Present;
-use super::orders::{Patience, Progress, TRIES, sent};
+use super::orders::{Patience, Progress, ServerClock, TRIES, sent};
 use super::{Answer, CommandContext, CommandError, DONE, NOT_DONE, NOT_KNOWN, millis, path_of};
 use crate::clock;
 use crate::observe::words;
@@ -37,7 +37,8 @@ pub(super) async fn drain(
     let (order, by) = (random::uuid().to_string(), context.asked.by.clone());
     let drain = Drain { v: 1, order, reason: reason.to_owned(), by, for_ms: lasts.map(millis), force };
     let root = path_of(context.asked);
-    drained(&Drained { context, root, host, drain: &drain, until: None, replaced: None }, wait).await
+    let clock = &ServerClock::since(None);
+    drained(&Drained { context, root, host, drain: &drain, clock, until: None, replaced: None }, wait).await
 }
 
 struct Drained<'a> {
@@ -45,6 +46,7 @@ struct Drained<'a> {
     root: &'a str,
     host: &'a str,
     drain: &'a Drain,
+    clock: &'a ServerClock,
     /// Once it is written: by `ZooKeeper`'s clock.
     until: Option<i64>,
     /// The drain in force before.
@@ -62,7 +64,8 @@ async fn drained(order: &Drained<'_>, wait: Option<Duration>) -> Result<Answer, 
     let given = Given::now(drain.lasts());
     let (written_at, replaced) = write(order).await?;
     let until = written_at.and_then(|written_at| drain.ends_at(written_at));
-    let order = &Drained { until, replaced: replaced.as_ref(), ..*order };
+    let clock = &ServerClock::since(written_at);
+    let order = &Drained { clock, until, replaced: replaced.as_ref(), ..*order };
     let mut progress = Progress::new(context.output.format);
     if let Some(replaced) = &replaced {
         progress.tell(&format!("this replaces {}", replaced.said()));
@@ -132,8 +135,8 @@ async fn stands(context: &CommandContext<'_>, order: &Drained<'_>, given: &Given
     let path = format!("{}/{DRAINS}/{}", order.root, order.host);
     let Ok(found) = context.client.read(&path).await else { return true };
     let is_ours = |znode: &Znode| Drain::read(&znode.data).is_ok_and(|drain| drain.order == order.drain.order);
-    let by_our_clock = Some(clock::time_of_day());
-    let is_in_force = |znode: &Znode| present(znode).is_some_and(|present| present.stands_at(by_our_clock));
+    let now = Some(order.clock.now());
+    let is_in_force = |znode: &Znode| present(znode).is_some_and(|present| present.stands_at(now));
     found.is_some_and(|znode| if is_ours(&znode) { given.lasts() } else { is_in_force(&znode) })
 }
 
@@ -199,8 +202,12 @@ fn present(znode: &Znode) -> Option<Present> {
 
 pub(super) async fn undrain(context: &CommandContext<'_>, host: &str) -> Result<Answer, CommandError> {
     let root = path_of(context.asked);
-    let path = format!("{root}/{DRAINS}/{host}");
-    let ended = context.client.read(&path).await.ok().flatten().as_ref().and_then(present);
+    let directory = format!("{root}/{DRAINS}");
+    let path = format!("{directory}/{host}");
+    let stood = context.client.read(&path).await.ok().flatten().as_ref().and_then(present);
+    let may_lapse = stood.as_ref().is_some_and(Present::may_lapse);
+    let now = if may_lapse { time(&context.client, &directory).await } else { None };
+    let ended = stood.filter(|stood| stood.stands_at(now));
     let said = ended.as_ref().map_or_else(String::new, |ended| format!("; this ends {}", ended.said()));
     let was = context.client.delete(&path).await? == Written::Done;
     let ended = ended.filter(|_| was).as_ref().map(Present::json);

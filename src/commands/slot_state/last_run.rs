@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::commands::output::{Cell, Output, Tone, moment};
-use crate::commands::slot_state;
+use crate::commands::slot_state::{self, SlotState, WhyNobody};
 use crate::observe::words;
-use crate::zookeeper::admin::view::ElectionView;
+use crate::zookeeper::admin::view::{ElectionView, SlotView};
 use crate::zookeeper::schema::run_marker::Run;
 
 /// How it ended, as far as that was stored.
@@ -17,18 +17,41 @@ enum End {
     Running,
     Succeeded,
     Failed,
+    /// Its host is cut off or dead, and its lease, or the promises that it may live on, are not over; or its slot cannot be read.
+    MayRun,
     /// Its host was lost with it, or stopped before its end.
     Interrupted,
 }
 
 fn end(run: &Run, election: &ElectionView) -> End {
-    let leads = |slot| slot_state::leader(slot, election).is_some();
+    let within = |slot: &SlotView| {
+        let is_its_term = slot.token() == run.token;
+        match slot_state::of(slot, election) {
+            SlotState::Led { .. } | SlotState::Waiting { .. } if is_its_term => End::Running,
+            // A record that was lost may be that of another term.
+            SlotState::CutOff { .. } | SlotState::Unknown => End::MayRun,
+            SlotState::Nobody { why: WhyNobody::LeaseRunsOut { .. } | WhyNobody::GaveWay { is_over: false, .. } }
+                if is_its_term =>
+            {
+                End::MayRun
+            }
+            SlotState::Overdue { .. } if is_its_term && !dies_in_time(slot) => End::MayRun,
+            _ => End::Interrupted,
+        }
+    };
     match run.ok {
         Some(true) => End::Succeeded,
         Some(false) => End::Failed,
-        None if election.slots.iter().any(|slot| slot.token() == run.token && leads(slot)) => End::Running,
-        None => End::Interrupted,
+        None => {
+            let ends: Vec<_> = election.slots.iter().map(within).collect();
+            let [running, may_run] = [End::Running, End::MayRun].map(|end| ends.contains(&end).then_some(end));
+            running.or(may_run).unwrap_or(End::Interrupted)
+        }
     }
+}
+
+fn dies_in_time(slot: &SlotView) -> bool {
+    slot.lease.as_ref().is_some_and(|(lease, _)| lease.dies_in_time())
 }
 
 /// Of the state of a job between two runs.
@@ -41,7 +64,7 @@ pub(in crate::commands) fn tone(election: &ElectionView) -> Tone {
 pub(in crate::commands) fn in_short(election: &ElectionView, output: &Output) -> Option<String> {
     let run = election.last_run.as_ref()?;
     let word = match end(run, election) {
-        End::Running => return None,
+        End::Running | End::MayRun => return None,
         End::Succeeded => "ended well",
         End::Failed => "failed",
         End::Interrupted => "was interrupted",
@@ -67,6 +90,7 @@ pub(in crate::commands) fn fact(election: &ElectionView, output: &Output) -> Opt
         (End::Failed, None) => (format!("could not be started{ended}"), Tone::Bad),
         (End::Failed, Some(0)) => (format!("was stopped before its end{ended}"), Tone::Bad),
         (End::Failed, Some(status)) => (format!("failed with status {status}{ended}"), Tone::Bad),
+        (End::MayRun, _) => (format!("whether it runs is not known{began}"), Tone::Bad),
         (End::Interrupted, _) => (format!("was interrupted{began}"), Tone::Bad),
     };
     let slot = run.slot.as_ref().map_or_else(String::new, |slot| format!("{} ", output.part(slot)));
@@ -116,6 +140,25 @@ mod tests {
         };
         let own = slot_state::tests::waiting(&["n1"], None).slots[0].token();
         assert_eq!([own, own + 1].map(within), [Tone::Faint, Tone::Bad]);
+    }
+
+    /// Else an operator repeats it beside itself.
+    #[test]
+    fn a_run_whose_host_is_cut_off_is_not_told_as_interrupted_while_its_lease_or_promises_last() {
+        let within = |record: &str, overdue_since| {
+            let lease = slot_state::tests::record(record);
+            let slots = vec![SlotView { lease, overdue_since, ..SlotView::default() }];
+            let election = ElectionView { last_run: Some(Run::default()), slots, ..ElectionView::default() };
+            fact(&election, &OUTPUT).map(|fact| format!("{:?}", fact.1)).unwrap_or_default()
+        };
+        let held = r#""v":1,"state":"held","lease_ms":15000,"holder":{"id":"a","host":"h","pid":1}"#;
+        let (plain, vouched) = (format!("{{{held}}}"), format!(r#"{{{held},"vouch_ms":3600000}}"#));
+        for record in [plain.as_str(), &vouched, ""] {
+            let said = within(record, None);
+            assert!(said.contains("whether it runs is not known"), "{record}: {said}");
+        }
+        assert!(within(&plain, Some(1)).contains("was interrupted"), "its lease ran out");
+        assert!(within(r#"{"v":1,"state":"free","lease_ms":15000}"#, None).contains("was interrupted"));
     }
 
     #[test]

@@ -280,13 +280,18 @@ pub async fn history(client: &AdminClient, base: &str) -> Result<Option<Result<H
     Ok(znode.map(|znode| History::read(&znode.data)))
 }
 
+/// The marker of the newest run of a job that runs once for each scheduled time.
+pub(crate) fn last_run_path(base: &str) -> String {
+    format!("{base}/runs/last")
+}
+
 /// The last runs of a job that runs once for each scheduled time, newest first.
 ///
 /// # Errors
 ///
 /// There is no answer.
 pub(crate) async fn runs(client: &AdminClient, base: &str) -> Result<Vec<Run>, AdminError> {
-    let znode = client.read(&format!("{base}/runs/last")).await?;
+    let znode = client.read(&last_run_path(base)).await?;
     Ok(znode.map_or_else(Vec::new, |znode| run_marker::listed(&znode.data)))
 }
 
@@ -295,7 +300,7 @@ async fn last_run(
     base: &str,
     unreadable: &mut Vec<Unreadable>,
 ) -> Result<Option<Run>, AdminError> {
-    let path = format!("{base}/runs/last");
+    let path = last_run_path(base);
     let Some(znode) = client.read(&path).await? else { return Ok(None) };
     Ok(parsed(&path, run_marker::newest(&znode.data, znode.facts.changed_at), unreadable).flatten())
 }
