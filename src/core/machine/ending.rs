@@ -199,9 +199,13 @@ impl Machine {
         self.departure.get_or_insert(Departure { reason, why, by: now.lease.after(RELEASE_LIMIT) });
     }
 
-    /// Stops the tree, then ends the process for `reason`, unless it was asked to stop before.
+    /// Stops the tree, then ends the process for `reason`, unless it ends for another one already.
     pub(super) fn give_up(&mut self, now: Now, reason: ExitReason, why: Why) {
-        let after = After::Exit(reason);
+        let after = match self.phase {
+            // Why the process ends is decided, and its tree is gone.
+            Phase::Releasing { after: after @ After::Exit(_), .. } => after,
+            _ => After::Exit(reason),
+        };
         if self.run.is_some() {
             self.stop_tree(now, why, self.stop_by(now));
         } else if !self.winds_up(now, after, why) {

@@ -188,7 +188,7 @@ impl Machine {
         self.vouched_write_acknowledged();
         match self.phase {
             Phase::Stopping { lapsed: true, .. } | Phase::Following | Phase::Done => return,
-            Phase::Releasing { .. } => return self.send_release(),
+            Phase::Releasing { .. } => return self.release_with_marker(),
             Phase::Waiting
             | Phase::Preparing { .. }
             | Phase::Leading
@@ -224,7 +224,7 @@ impl Machine {
             return self.deposed(now);
         }
         match (self.at_least_once(), view.place) {
-            _ if matches!(self.phase, Phase::Releasing { .. }) => self.send_release(),
+            _ if matches!(self.phase, Phase::Releasing { .. }) => self.release_with_marker(),
             (true, Place::First) => self.adopt(now, view.record, view.term_version),
             // Another candidate stands before our new one: the record will tell when it has taken over.
             (true, _) if stale => self.look_again(),
@@ -262,11 +262,12 @@ impl Machine {
 
     /// Handles a change that arrived while a holder's request was pending.
     pub(super) fn look_at_what_changed(&mut self) {
-        if self.runs_out() && self.standing.stale && self.pending.is_none() {
-            return self.observe_again();
+        if !self.standing.stale || self.pending.is_some() {
+            return;
         }
-        let holds_on = self.phase.goes_on() && !self.at_least_once();
-        if holds_on && self.standing.stale && self.pending.is_none() {
+        if self.runs_out() {
+            self.observe_again();
+        } else if self.phase.goes_on() {
             self.look_again();
         }
     }

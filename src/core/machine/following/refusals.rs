@@ -11,8 +11,8 @@ impl Machine {
     pub(in crate::core::machine) fn denied(&mut self, now: Now, request: Request, denial: Denial) {
         match (self.phase, denial) {
             (Phase::Releasing { .. }, _) => self.release_denied(now, request, denial),
-            (_, Denial::Forbidden(grounds)) => self.forbidden(now, grounds),
             (Phase::Following, _) if self.departure.is_some() => self.go(now),
+            (_, Denial::Forbidden(grounds)) => self.forbidden(now, grounds),
             (Phase::Following, Denial::Conflict) if request == Request::TakeOver => self.claim_refused(now),
             (Phase::Following, Denial::Conflict) => self.look_again(),
             (Phase::Following, Denial::CandidateGone) => self.enter_later(now),
