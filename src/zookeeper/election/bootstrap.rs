@@ -135,7 +135,7 @@ pub(crate) async fn repair(
 ) -> Result<(), RequestError> {
     let found = look(client, paths).await?;
     if found.is_of_another_number(paths, settings) {
-        return Ok(());
+        return restore_number(client, paths, settings, &found).await;
     }
     if found.plain.home.is_some() && found.plain.is_bare() && paths.election != paths.base {
         warn_of_strangers(client, &paths.base).await;
@@ -149,6 +149,18 @@ pub(crate) async fn repair(
         create_election(client, &paths.election, &settings.chroot, &settings.acl).await?;
     }
     Ok(())
+}
+
+/// Makes the record anew that states the number of leaders, as others have it: so it is told that we disagree.
+async fn restore_number(
+    client: &Connection,
+    paths: &Paths,
+    settings: &Settings,
+    found: &Found,
+) -> Result<(), RequestError> {
+    let (None, Some((number, _))) = (&found.plain.lease, &found.home_of_slots) else { return Ok(()) };
+    let record = Creation::HeldRecord(longest_of_all(false));
+    create(client, settings, found, &[(record, paths.lease.clone(), number.clone())]).await
 }
 
 /// We are the first of ours in a directory that is in use: of another library, if it has candidates as they name them.
@@ -196,8 +208,8 @@ fn judge(base: Option<&Stat>) -> Base {
 }
 
 impl Found {
-    /// The base is for another number of leaders than we, and not ours to repair. One leader restores the record that
-    /// states the number.
+    /// The base is for another number of leaders than we, and not ours to repair, but for the record that states the
+    /// number.
     fn is_of_another_number(&self, paths: &Paths, settings: &Settings) -> bool {
         let differs = |(data, stat): &(Vec<u8>, Stat)| {
             !data.is_empty() && lease::parse(Slot(0), data, stat, settings).disagreement.is_some()

@@ -123,7 +123,8 @@ type Data = Result<(Vec<u8>, Stat), Error>;
 /// The results of one round; with several leaders also the number that the base states.
 #[derive(Debug)]
 pub(crate) struct Round {
-    marker: Option<Data>,
+    /// Of several leaders: whether there is a common term, and the record of their number.
+    marker: Option<(Result<Option<Stat>, Error>, Data)>,
     slots: Vec<(Data, Data)>,
 }
 
@@ -138,14 +139,17 @@ impl Round {
 /// Sends the reads of the terms and records now: of each slot, the term before the record.
 pub(crate) fn round(contact: &Contact) -> impl Future<Output = Round> + Send + use<'_> {
     let (client, paths) = (&contact.client, &contact.shared.paths);
-    let marker = paths.is_for_several().then(|| client.get_data(&paths.lease));
+    let marker = paths.is_for_several().then(|| (client.check_stat(&paths.term), client.get_data(&paths.lease)));
     let slots: Vec<_> = paths
         .slots()
         .map(|slot| paths.of(slot))
         .map(|of| (client.get_data(&of.term), client.get_data(&of.lease)))
         .collect();
     async {
-        let marker = async { Some(marker?.await) };
+        let marker = async {
+            let (term, record) = marker?;
+            Some(tokio::join!(term, record))
+        };
         let slots = join_all(slots.into_iter().map(|(term, record)| async { tokio::join!(term, record) }));
         let (marker, slots) = tokio::join!(marker, slots);
         Round { marker, slots }
@@ -155,11 +159,15 @@ pub(crate) fn round(contact: &Contact) -> impl Future<Output = Round> + Send + u
 /// One state for each slot; `None` if a znode is missing. If the base is for another number of leaders: only the
 /// placeholder that says so.
 pub(crate) async fn judge(contact: &Contact, round: Round) -> Result<Option<Vec<SlotState>>, RequestError> {
-    if let Some(marker) = round.marker {
+    if let Some((term, marker)) = round.marker {
         let Some((data, stat)) = if_there_at(&contact.shared.paths.lease, marker)? else { return Ok(None) };
         let marker = contact.shared.parse(Slot(0), &data, &stat);
         if marker.disagreement.is_some() {
             return Ok(Some(vec![SlotState::of(&stat, &marker)]));
+        }
+        // Nobody leads under it, but history and time are written under it.
+        if term?.is_none() {
+            return Ok(None);
         }
     }
     let mut slots = Vec::new();

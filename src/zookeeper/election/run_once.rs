@@ -96,7 +96,15 @@ pub(crate) fn close(contact: &Contact) -> impl Future<Output = ()> + Send + use<
                     return tracing::debug!(%source, "The end of the run was perhaps not written down");
                 }
                 // Its version is another: an earlier attempt without a reply wrote it, or another program did.
-                Err(error) => tracing::debug!(%error, "The end of the run was not written down now"),
+                Err(MultiError::OperationFailed { source: Error::BadVersion | Error::NoNode, .. }) => {
+                    tracing::debug!("The end of the run was not written down now");
+                }
+                Err(error) => {
+                    let error = RequestError::of_multi(&error, &[]);
+                    tracing::warn!(
+                        "How this run ended cannot be written down, and others take it for interrupted: {error}"
+                    );
+                }
             },
         }
         contact.shared.close_run();
