@@ -74,7 +74,11 @@ fn run(mut guard: Guard) -> ! {
                 // Its path options may be relative. If the directory cannot be entered, the releaser reports the
                 // missing files.
                 let _ = directory.enter();
-                releaser.replace_this_process(&grant) as i32
+                let error = io::Error::from(releaser.replace_this_process(&grant));
+                say(&format!(
+                    "zk-leader-run: the supervisor was killed, and its lease cannot be released, so it runs out: {error}\n"
+                ));
+                EX_SOFTWARE
             }
             None => 0,
         },

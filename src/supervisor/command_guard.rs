@@ -3,7 +3,10 @@
 
 use std::io::{self, ErrorKind};
 use std::os::fd::BorrowedFd;
+use std::pin::pin;
 use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
 
 use crate::clock;
 use crate::core::event::Event;
@@ -25,6 +28,8 @@ pub(super) struct CommandGuard {
     /// The next guard, and the guards of auxiliary commands, which are not orphans of the command.
     spared: Vec<Process>,
     stuck_reports: StuckReports,
+    /// When to tell that a dead guard's processes survive SIGKILL, while they are waited for.
+    survivors_told_at: Option<Instant>,
     /// Until when the present run may take to stop, once it was told to.
     stop_by: Option<Timestamp>,
 }
@@ -79,6 +84,7 @@ impl CommandGuard {
             orders: Vec::new(),
             spared,
             stuck_reports: StuckReports::default(),
+            survivors_told_at: None,
             stop_by: None,
         })
     }
@@ -104,8 +110,8 @@ impl CommandGuard {
             State::Alive => {
                 // The death of a guard is reported by its handle.
                 match self.guard.send(order).or_else(unless_gone) {
-                    Err(error) if is_made_good(order, &error) => {
-                        tracing::warn!(%error, "The guard could not be told of a renewal; the next one makes that good");
+                    Err(error) if finds_no_memory(&error) && loss_of(order).is_some() => {
+                        tracing::warn!(%error, "The guard could not be told of {}", loss_of(order).unwrap_or_default());
                     }
                     Err(error) => self.kill(&format!("took no order ({error})")),
                     Ok(()) => {}
@@ -196,12 +202,21 @@ impl CommandGuard {
         }
     }
 
-    /// Ends the guard, and what is left of its tree.
+    /// Ends the guard, and what is left of its tree. Cancel-safe.
     async fn leave_nothing(&mut self) {
         let complain = |error| {
             tracing::error!(%error, "Cannot list the processes that the guard left; retrying before the lease is released");
         };
-        self.guard.end_orphans(&self.spared, complain).await;
+        let mut ended = pin!(self.guard.end_orphans(&self.spared, complain));
+        loop {
+            let told_at = *self.survivors_told_at.get_or_insert_with(|| Instant::now() + STUCK_FOR);
+            tokio::select! {
+                () = &mut ended => break,
+                () = sleep_until(told_at) => log_survivors(),
+            }
+            self.survivors_told_at = Some(Instant::now() + STUCK_AGAIN);
+        }
+        self.survivors_told_at = None;
     }
 
     fn log(&mut self, report: Report) {
@@ -237,10 +252,26 @@ fn unless_gone(error: io::Error) -> io::Result<()> {
     }
 }
 
-/// The buffers of sockets count as memory of our cgroup, which may be full for a moment. A guard that does not hear of a renewal
-/// ends the command sooner, and hears of the next one.
-fn is_made_good(order: &Order, error: &io::Error) -> bool {
-    matches!(order, Order::Extend { .. }) && matches!(error.raw_os_error(), Some(libc::ENOBUFS | libc::ENOMEM))
+/// The buffers of sockets count as memory of our cgroup, which may be full for a moment.
+fn finds_no_memory(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOBUFS | libc::ENOMEM))
+}
+
+/// What is lost with an order without which no command runs longer.
+fn loss_of(order: &Order) -> Option<&'static str> {
+    match order {
+        Order::Extend { .. } => Some("a renewal; the next one makes that good"),
+        Order::Pause { .. } | Order::Resume { .. } => {
+            Some("the loss of contact or its return; the lease file does not show it")
+        }
+        Order::Signal { .. } => Some("a signal, which the command does not get"),
+        Order::Start { .. }
+        | Order::Stop { .. }
+        | Order::Kill { .. }
+        | Order::Freeze { .. }
+        | Order::Thaw { .. }
+        | Order::Retire { .. } => None,
+    }
 }
 
 /// `stop_by`: if it was told to stop, until when.
@@ -255,6 +286,21 @@ fn log_ending(status: ChildStatus, stop_by: Option<Timestamp>, now: Timestamp) {
         }
         _ => tracing::warn!("The command {fate}"),
     }
+}
+
+/// How long the guard's death, and that of what it left, may take.
+const STUCK_FOR: Duration = Duration::from_secs(5);
+
+/// From one complaint about what is left to the next.
+const STUCK_AGAIN: Duration = Duration::from_secs(60);
+
+fn log_survivors() {
+    tracing::error!(
+        why = "stuck",
+        "Processes that a killed guard left survive SIGKILL (in uninterruptible sleep, of another user, or held by a debugger?), so the lease \
+         is not released; when it has run out, another host starts the command, and these may still write: end them as root, or fence this \
+         host"
+    );
 }
 
 fn log_stuck(survivors: u32) {
@@ -341,11 +387,19 @@ mod tests {
     }
 
     #[test]
-    fn only_a_renewal_that_finds_no_memory_costs_no_guard() {
+    fn an_order_without_which_nothing_runs_longer_costs_no_guard_if_it_finds_no_memory() {
+        let run = RunId(1);
         let deadlines = Deadlines { stop_at: Timestamp::NEVER, kill_at: Timestamp::NEVER };
-        let (extend, kill) = (Order::Extend { run: RunId(1), deadlines }, Order::Kill { run: RunId(1) });
-        let made_good = |order, error| is_made_good(order, &io::Error::from_raw_os_error(error));
-        assert!(made_good(&extend, libc::ENOBUFS) && made_good(&extend, libc::ENOMEM));
-        assert!(!made_good(&extend, libc::EAGAIN) && !made_good(&kill, libc::ENOBUFS));
+        let may_be_lost = [
+            Order::Extend { run, deadlines },
+            Order::Pause { run },
+            Order::Resume { run },
+            Order::Signal { run, signal: libc::SIGUSR1 },
+        ];
+        assert!(may_be_lost.iter().all(|order| loss_of(order).is_some()));
+        let must_not = [Order::Kill { run }, Order::Stop { run, by: Timestamp::ZERO }, Order::Retire { run }];
+        assert!(must_not.iter().all(|order| loss_of(order).is_none()));
+        let no_memory = |error| finds_no_memory(&io::Error::from_raw_os_error(error));
+        assert!(no_memory(libc::ENOBUFS) && no_memory(libc::ENOMEM) && !no_memory(libc::EAGAIN));
     }
 }

@@ -9,6 +9,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
+use nix::sys::signalfd::SignalFd;
 use nix::sys::socket::{MsgFlags, recv};
 use nix::unistd::ForkResult;
 
@@ -115,6 +116,8 @@ fn run(
     let exec = ExecPipe::new()?;
     // The guard may have died before that call. getppid() is always 0 here, but the socket shows it (T11).
     exit_without_guard(socket);
+    // Nothing that can fail comes between the fork and the loop: the command would be taken for one that never ran.
+    let deaths = sys::deaths()?;
     let command = match sys::fork()? {
         ForkResult::Child => {
             let errno = become_command();
@@ -124,12 +127,17 @@ fn run(
         ForkResult::Parent { child } => child.as_raw(),
     };
     let exec = exec.into_reader();
-    sys::close_on_exec_now(&[socket.as_fd(), exec.as_fd()]);
-    attend(command, tells_stops, socket, exec)
+    sys::close_on_exec_now(&[socket.as_fd(), exec.as_fd(), deaths.as_fd()]);
+    attend(command, tells_stops, (socket, &deaths), exec)
 }
 
-fn attend(command: i32, tells_stops: bool, socket: &OwnedFd, exec: launch::ExecReader) -> Result<(), Errno> {
-    let (deaths, mut exec, mut has_ended, mut has_more) = (sys::deaths()?, Some(exec), false, false);
+fn attend(
+    command: i32,
+    tells_stops: bool,
+    (socket, deaths): (&OwnedFd, &SignalFd),
+    exec: launch::ExecReader,
+) -> Result<(), Errno> {
+    let (mut exec, mut has_ended, mut has_more) = (Some(exec), false, false);
     loop {
         let exec_fd = exec.as_ref().map_or(deaths.as_fd(), AsFd::as_fd);
         let mut fds = [deaths.as_fd(), socket.as_fd(), exec_fd].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
