@@ -41,9 +41,15 @@ impl StatusPublisher {
         if let Some(held) = held_term.filter(|_| phase == PhaseName::Leading) {
             self.metrics.resume(held.grant.token);
         }
+        self.metrics.take_session_up();
         self.status.command = command;
         self.status.reached = if has_led { Role::Leader } else { Role::Standby };
         self.status.upgrade = Upgrade { requests: 1, requested_at: at, is_under_way: false };
+    }
+
+    /// When the present phase began.
+    pub fn since(&self) -> Timestamp {
+        self.status.since
     }
 
     /// Why the present phase began.

@@ -21,7 +21,12 @@ use tokio::time::Instant;
 use crate::observe::words;
 
 /// They ask this process to end.
-pub const STOPPING: [Signal; 3] = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGQUIT];
+const STOPPING: [Signal; 3] = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGQUIT];
+
+/// They end a process that runs no command: so does a terminal that was closed.
+pub fn ending() -> SigSet {
+    STOPPING.into_iter().chain(has_terminal().then_some(Signal::SIGHUP)).collect()
+}
 
 /// Job control (TSTP, TTIN, TTOU) keeps its default: a stopped supervisor loses its lease, and the guard ends the
 /// command. Real-time signals are forwarded, too, except [`upgrade`].

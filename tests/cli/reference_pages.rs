@@ -90,7 +90,12 @@ fn exposed() -> String {
     metrics.expect_auxiliary("--hook");
     metrics.datagrams_dropped("replay", 0);
     let now = Now { lease: Timestamp::ZERO, observer: Sighting::ZERO };
-    let vouching = Some(Vouched { limit: Duration::from_secs(600), promised_until: Sighting::ZERO, leads: None });
+    let vouching = Some(Vouched {
+        limit: Duration::from_secs(600),
+        promised_until: Sighting::ZERO,
+        promised_to: None,
+        leads: None,
+    });
     let snapshot = Snapshot {
         phase: PhaseName::Following,
         session: SessionNumber(1),

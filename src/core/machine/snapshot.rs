@@ -46,6 +46,8 @@ pub struct Vouched {
     pub limit: Duration,
     /// What this host has promised: no take-over before this.
     pub promised_until: Sighting,
+    /// The leader to whom the newest promise was given, and its lease.
+    pub promised_to: Option<(u64, Duration)>,
     /// While this host leads under a lease of its own.
     pub leads: Option<Vouchees>,
 }

@@ -104,7 +104,8 @@ impl Machine {
                 recent: 2 * tenure.renewal_interval,
             }
         });
-        Some(Vouched { limit, promised_until: self.vouching.promise.until(), leads })
+        let promise = &self.vouching.promise;
+        Some(Vouched { limit, promised_until: promise.until(), promised_to: promise.given(), leads })
     }
 
     /// The end of the wait of a host that was not asked to vouch for a leader that is gone or cut off.

@@ -1,6 +1,7 @@
 //! What this host has promised to leaders: not to take over before an instant of its own clock.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -27,9 +28,17 @@ pub struct Promise {
     /// The newest token to which something was promised.
     token: i64,
     heard: VecDeque<Heard>,
+    /// To whom the newest promise was given, and for which lease. For display.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    given: Option<(u64, Duration)>,
 }
 
 impl Promise {
+    /// The leader to whom the newest promise was given, and its lease.
+    pub fn given(&self) -> Option<(u64, Duration)> {
+        self.given
+    }
+
     /// Before this instant no take-over may be sent.
     pub fn until(&self) -> Sighting {
         self.until
@@ -64,14 +73,13 @@ impl Promise {
         }
         self.until = self.until.max(now.after(wait_for(question.lease)));
         self.token = self.token.max(question.token);
+        self.given = Some((question.leader, question.lease));
         true
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn at(seconds: u64) -> Sighting {

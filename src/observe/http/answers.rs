@@ -208,8 +208,12 @@ mod tests {
         let needed = std::array::from_fn(|index| (index == 0).then_some(needed));
         let leads = Vouchees { needed, written_at: now.lease, limit_at: now.lease, recent: Duration::ZERO };
         let mut example = leading(now, now.lease);
-        example.snapshot.vouching =
-            Some(Vouched { limit: Duration::ZERO, promised_until: Sighting::ZERO, leads: Some(leads) });
+        example.snapshot.vouching = Some(Vouched {
+            limit: Duration::ZERO,
+            promised_until: Sighting::ZERO,
+            promised_to: None,
+            leads: Some(leads),
+        });
         let drain = DrainNotice { drain: Drain::default(), written_at: 0, has_others: true, runs_once: false };
         let said = status(&identity("a"), &example, (Some(&drain), &Neighbourhood::default()), now);
         let mut shown = BTreeSet::new();

@@ -1,6 +1,6 @@
 //! Counters and the histogram of the events and actions since the start of this process.
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -40,6 +40,8 @@ pub(super) struct Counters {
     auxiliary: Family<Labels<2>, Counter>,
     /// The token of the last start: a second start with the same token is a restart.
     last_token: AtomicI64,
+    /// The next contact is no contact that was lost.
+    takes_session_up: AtomicBool,
 }
 
 impl Counters {
@@ -58,6 +60,7 @@ impl Counters {
             stuck_reports: Counter::default(),
             auxiliary: Family::default(),
             last_token: AtomicI64::new(0),
+            takes_session_up: AtomicBool::new(false),
         };
         let mut add = |name: &str, help: &str, counter: &Counter| registry.register(name, help, counter.clone());
         add("sessions_opened", "ZooKeeper sessions that were established", &counters.sessions_opened);
@@ -114,11 +117,16 @@ impl Counters {
         self.last_token.store(token, Ordering::Relaxed);
     }
 
+    pub fn take_session_up(&self) {
+        self.takes_session_up.store(true, Ordering::Relaxed);
+    }
+
     pub fn on_event(&self, now: Now, event: &Event) {
         match *event {
             Event::Connected { .. } => count(&self.sessions_opened),
             Event::SessionOver { .. } => count(&self.sessions_lost),
             Event::ContactLost { .. } => count(&self.contact_losses),
+            Event::ContactRestored { .. } if self.takes_session_up.swap(false, Ordering::Relaxed) => {}
             Event::ContactRestored { .. } => count(&self.reconnects),
             Event::Renewed { sent_at, .. } => {
                 count(&self.renewals.get_or_create(&ACKNOWLEDGED));

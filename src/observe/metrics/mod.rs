@@ -53,6 +53,11 @@ impl Metrics {
         self.counters.resume(token);
     }
 
+    /// The session of an earlier program of this process is taken up.
+    pub fn take_session_up(&self) {
+        self.counters.take_session_up();
+    }
+
     /// Counts an action of the machine.
     pub fn on_action(&self, action: &Action) {
         self.counters.on_action(action);
@@ -205,7 +210,7 @@ mod tests {
         let mut needed = [None; 8];
         (needed[0], needed[1]) = (host(1, Some(ago(1))), host(2, None));
         let leads = Some(Vouchees { needed, written_at, limit_at: written_at.after(limit), recent });
-        status.snapshot.vouching = Some(Vouched { limit, promised_until: Sighting::ZERO, leads });
+        status.snapshot.vouching = Some(Vouched { limit, promised_until: Sighting::ZERO, promised_to: None, leads });
         status.snapshot.phase = PhaseName::Vouched;
         metrics.datagrams_dropped("replay", 3);
         metrics.datagrams_dropped("replay", 5);

@@ -38,7 +38,8 @@ fn status(phase: PhaseName, needed: &[Needed]) -> Status {
         recent: RECENT,
     };
     status.snapshot.phase = phase;
-    status.snapshot.vouching = Some(Vouched { limit: LIMIT, promised_until: Sighting::ZERO, leads: Some(leads) });
+    status.snapshot.vouching =
+        Some(Vouched { limit: LIMIT, promised_until: Sighting::ZERO, promised_to: None, leads: Some(leads) });
     status
 }
 
@@ -160,6 +161,7 @@ fn a_leader_whom_nobody_could_replace_is_told_what_that_means() {
 fn nothing_is_told_by_who_does_not_lead() {
     let mut seen = Seen::default();
     let mut follows = status(PhaseName::Following, &[]);
-    follows.snapshot.vouching = Some(Vouched { limit: LIMIT, promised_until: Sighting::ZERO, leads: None });
+    follows.snapshot.vouching =
+        Some(Vouched { limit: LIMIT, promised_until: Sighting::ZERO, promised_to: None, leads: None });
     assert_eq!(told(&mut seen, &follows), [""; 0]);
 }

@@ -12,6 +12,7 @@ use super::memory_file;
 use crate::core::action::Why;
 use crate::core::machine::{self, Machine, Misfit, Settings};
 use crate::core::operator_orders::OperatorOrders;
+use crate::core::time::Timestamp;
 use crate::guard::handle::upgrade as guard;
 use crate::supervisor::reporter;
 use crate::vouching::Memory;
@@ -43,9 +44,11 @@ pub struct Document {
     pub said: Option<Memory>,
     pub orders: OperatorOrders,
     pub reporter: reporter::HandedOver,
-    /// Why the present phase began.
+    /// Why the present phase began, and when; `None`: an earlier version knows it by the time of day only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<Why>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
     /// The command, as the guard's child.
     pub command: Option<i32>,
     /// The command has run in this process.

@@ -86,6 +86,7 @@ impl Supervisor {
             orders: self.orders,
             reporter: self.reporter.hand_over(),
             why: self.publisher.why(),
+            since: Some(self.publisher.since()),
             command: self.publisher.command(),
             has_led: self.publisher.has_led(),
             had_terminal: upgrade.had_terminal,
@@ -101,7 +102,8 @@ impl Supervisor {
         if snapshot.held_term.is_none() {
             self.effects.guard.replace();
         }
-        let since = now.lease.before(before.reporter.age(clock::time_of_day()));
+        let by_time_of_day = || now.lease.before(before.reporter.age(clock::time_of_day()));
+        let since = before.since.unwrap_or_else(by_time_of_day);
         self.publisher.resume((since, before.why), before.command, before.has_led, clock::monotonic());
         self.reporter = Reporter::take_up(before.reporter, &snapshot);
         self.orders = before.orders;
