@@ -126,7 +126,8 @@ async fn until_nobody_runs(
         let running: Vec<_> = election.slots.iter().filter(|slot| may_run(slot, &election, now, &mut seen)).collect();
         let mut running: Vec<_> = running.into_iter().map(|slot| (Some(slot), why_not_idle(slot, &election))).collect();
         if running.is_empty() {
-            running.extend(match (first_unconfirmed(context, &election.slots).await, runs_all_the_same(&election, ours.clock.now())) {
+            let outlives = runs_all_the_same(&election, ours.clock.now());
+            running.extend(match (first_unconfirmed(context, &election.slots).await, outlives) {
                 (Some(slot), _) => Some((Some(slot), why_not_confirmed(slot))),
                 (None, Some(why)) => Some((None, (why, None))),
                 (None, None) => None,

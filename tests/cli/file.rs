@@ -278,7 +278,8 @@ fn a_releaser_is_told_what_the_file_said_and_reads_no_file() {
 fn a_releaser_logs_in_as_its_supervisor_did_where_the_variable_outdoes_the_file() {
     let file = written("connect = \"zk1\"\nauth-file = \"/nowhere/identities\"\n");
     let typed = ["--config", file.name(), "--acl=open", "true"];
-    let with = |secret: &str| parse(&typed, &[("ZK_LEADER_RUN_AUTH", secret)]).map(|config| config.file.unwrap().options);
+    let with =
+        |secret: &str| parse(&typed, &[("ZK_LEADER_RUN_AUTH", secret)]).map(|config| config.file.unwrap().options);
     assert_eq!(with("digest:a:b").unwrap(), ["--connect=zk1"]);
     assert!(with("").is_err(), "then the file counts, which is not there");
 }

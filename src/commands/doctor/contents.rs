@@ -29,7 +29,8 @@ fn unreadable(znode: &Unreadable, election: &ElectionView) -> Finding {
         }
         // Deleted, it would allow a second run of its period.
         (Some("last"), _) if *path == last_run_path(&election.base) => {
-            "while it stands, --once-per counts its last write as a run; do not delete it, the next run writes it anew".to_owned()
+            "while it stands, --once-per counts its last write as a run; do not delete it, the next run writes it anew"
+                .to_owned()
         }
         _ => "it is only for people; delete it".to_owned(),
     };

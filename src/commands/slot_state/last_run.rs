@@ -24,29 +24,28 @@ enum End {
 }
 
 fn end(run: &Run, election: &ElectionView) -> End {
-    let within = |slot: &SlotView| {
-        let is_its_term = slot.token() == run.token;
-        match slot_state::of(slot, election) {
-            SlotState::Led { .. } | SlotState::Waiting { .. } if is_its_term => End::Running,
-            // A record that was lost may be that of another term.
-            SlotState::CutOff { .. } | SlotState::Unknown => End::MayRun,
-            SlotState::Nobody { why: WhyNobody::LeaseRunsOut { .. } | WhyNobody::GaveWay { is_over: false, .. } }
-                if is_its_term =>
-            {
-                End::MayRun
-            }
-            SlotState::Overdue { .. } if is_its_term && !dies_in_time(slot) => End::MayRun,
-            _ => End::Interrupted,
-        }
-    };
     match run.ok {
         Some(true) => End::Succeeded,
         Some(false) => End::Failed,
         None => {
-            let ends: Vec<_> = election.slots.iter().map(within).collect();
-            let [running, may_run] = [End::Running, End::MayRun].map(|end| ends.contains(&end).then_some(end));
-            running.or(may_run).unwrap_or(End::Interrupted)
+            let ends: Vec<_> = election.slots.iter().map(|slot| end_in(slot, run, election)).collect();
+            let found = [End::Running, End::MayRun].into_iter().find(|end| ends.contains(end));
+            found.unwrap_or(End::Interrupted)
         }
+    }
+}
+
+/// Of a run without an end that was stored, as far as this slot tells.
+fn end_in(slot: &SlotView, run: &Run, election: &ElectionView) -> End {
+    use WhyNobody::{GaveWay, LeaseRunsOut};
+    let is_its_term = slot.token() == run.token;
+    match slot_state::of(slot, election) {
+        SlotState::Led { .. } | SlotState::Waiting { .. } if is_its_term => End::Running,
+        // A record that was lost may be that of another term.
+        SlotState::CutOff { .. } | SlotState::Unknown => End::MayRun,
+        SlotState::Nobody { why: LeaseRunsOut { .. } | GaveWay { is_over: false, .. } } if is_its_term => End::MayRun,
+        SlotState::Overdue { .. } if is_its_term && !dies_in_time(slot) => End::MayRun,
+        _ => End::Interrupted,
     }
 }
 

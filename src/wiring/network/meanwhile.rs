@@ -6,7 +6,6 @@ use std::os::fd::AsFd as _;
 use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::SigSet;
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
@@ -76,9 +75,9 @@ impl<'a> Meanwhile<'a> {
     }
 
     fn stop_comes(&self, within: Duration) -> bool {
-        let stopping: SigSet = signals::STOPPING.into_iter().collect();
         // Whatever fails, the next look comes: only the wait before it is shorter.
-        let Ok(signals) = SignalFd::with_flags(&stopping, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK) else {
+        let Ok(signals) = SignalFd::with_flags(&signals::ending(), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
+        else {
             return false;
         };
         if let Some(http) = &self.http {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::clock;
 use crate::config::Config;
 use crate::core::action::ExitReason;
-use crate::vouching::place::{Found, Search};
+use crate::vouching::place::{self, Found, Search};
 use crate::zookeeper::client::outage::Outage;
 
 use super::PAUSE;
@@ -33,7 +33,12 @@ pub fn towards(meanwhile: &mut Meanwhile<'_>, limit: Option<Duration>) -> Result
         let found = search.found();
         let (now, is_over) = (clock::now().lease, found.is_some());
         match found {
-            Some(Found { address: Some(address), failure: None }) => return Ok(address),
+            Some(Found { address: Some(address), failure: None }) => {
+                if !place::is_for_others(address) {
+                    tell_of_no_use(address);
+                }
+                return Ok(address);
+            }
             Some(Found { address, failure }) => {
                 own = address;
                 let error = failure.unwrap_or_else(|| io::ErrorKind::NotFound.into());
