@@ -33,12 +33,7 @@ pub fn towards(meanwhile: &mut Meanwhile<'_>, limit: Option<Duration>) -> Result
         let found = search.found();
         let (now, is_over) = (clock::now().lease, found.is_some());
         match found {
-            Some(Found { address: Some(address), failure: None }) => {
-                if !place::is_for_others(address) {
-                    tell_of_no_use(address);
-                }
-                return Ok(address);
-            }
+            Some(Found { address: Some(address), failure: None }) => return Ok(taken(address)),
             Some(Found { address, failure }) => {
                 own = address;
                 let error = failure.unwrap_or_else(|| io::ErrorKind::NotFound.into());
@@ -52,8 +47,7 @@ pub fn towards(meanwhile: &mut Meanwhile<'_>, limit: Option<Duration>) -> Result
         let left = limit.map(|limit| limit.saturating_sub(began.until(now)));
         let is_last = left.is_some_and(|left| left.is_zero());
         if let Some(address) = own.filter(|_| is_last || began.until(now) >= *doubt) {
-            tell_of_no_use(address);
-            return Ok(address);
+            return Ok(taken(address));
         }
         if is_last {
             return Err(ExitReason::Unreachable);
@@ -82,11 +76,15 @@ fn complaint(own: Option<IpAddr>, error: &io::Error) -> String {
     )
 }
 
-fn tell_of_no_use(address: IpAddr) {
-    tracing::warn!(
-        why = "address-of-no-use",
-        "No other host can ask this one at {address} to vouch, and no other address of this host leads to a server; so an outage of \
-         ZooKeeper would stop the command, on whichever host it runs. Write --vouch-address, or correct --connect, and restart \
-         zk-leader-run on this host"
-    );
+/// The address, after a word if it is of no use to others.
+fn taken(address: IpAddr) -> IpAddr {
+    if !place::is_for_others(address) {
+        tracing::warn!(
+            why = "address-of-no-use",
+            "No other host can ask this one at {address} to vouch, and no other address of this host leads to a server; so an outage of \
+             ZooKeeper would stop the command, on whichever host it runs. Write --vouch-address, or correct --connect, and restart \
+             zk-leader-run on this host"
+        );
+    }
+    address
 }
