@@ -1,6 +1,8 @@
 //! The command line of `zk-leaderctl` as validated values. Connects to nothing.
 
-use std::ffi::{OsStr, OsString};
+mod argument;
+
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,13 +11,14 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches as _};
 use nix::unistd::{User, getuid};
 
+use self::argument::{NO_ZERO, given, how_many, length, number, text, value_of, within};
 use super::access;
-use super::error::{ConfigError, quoted};
+use super::error::ConfigError;
 use super::source::file_settings::{self, FileSettings};
 use super::source::layers::{self, Layers};
 use super::source::setting::{Origin, Setting};
 use super::source::{command_line_errors, file};
-use super::value::duration::{self, Zero};
+use super::value::duration::Zero;
 use super::value::ensemble;
 use super::value::znode::{self, ZnodePath};
 use crate::cli::ctl::{self, CtlOptions, PROGRAM, Root, Verb, Which};
@@ -320,14 +323,14 @@ fn question(verb: &Verb, layers: &Layers) -> Result<Question, ConfigError> {
             Ok(Question::Handover { to, wait: *wait, within: within(timeout.as_ref())? })
         }
         Verb::Disable { reason, lasts, wait, timeout, .. } => Ok(Question::Disable {
-            reason: self::reason(reason.as_ref())?,
+            reason: argument::reason(reason.as_ref())?,
             lasts: length("--for", lasts.as_ref(), NO_ZERO)?,
             wait: wait.then_some(within(timeout.as_ref())?),
         }),
         Verb::Enable { wait, timeout, .. } => Ok(Question::Enable { wait: wait.then_some(within(timeout.as_ref())?) }),
         Verb::Drain { host, reason, lasts, force, wait, timeout, .. } => Ok(Question::Drain {
             host: znode::name(&given("HOST", host)?)?,
-            reason: self::reason(reason.as_ref())?,
+            reason: argument::reason(reason.as_ref())?,
             lasts: length("--for", lasts.as_ref(), NO_ZERO)?,
             force: *force,
             wait: wait.then_some(within(timeout.as_ref())?),
@@ -344,26 +347,6 @@ fn question(verb: &Verb, layers: &Layers) -> Result<Question, ConfigError> {
             Ok(Question::Put { token: number(&token)?, znode: path, value: value_of(value.as_ref()), create: *create })
         }
     }
-}
-
-const NO_ZERO: Zero = Zero::Senseless("write a duration like 30s");
-
-fn within(timeout: Option<&OsString>) -> Result<Duration, ConfigError> {
-    length("--timeout", timeout, NO_ZERO).map(Option::unwrap_or_default)
-}
-
-/// Orders that are too long are not read by the hosts that they are for.
-const LONGEST_REASON: usize = 1000;
-
-/// An operator who finds the election disabled, or a host drained, must learn why, so it is not empty. There is a default.
-fn reason(reason: Option<&OsString>) -> Result<String, ConfigError> {
-    let missing = || ConfigError::usage("--reason", "is empty; write one, like --reason 'upgrade of the database'");
-    let setting = text("--reason", reason)?.ok_or_else(missing)?;
-    if setting.text.len() > LONGEST_REASON {
-        let complaint = format!("is longer than {LONGEST_REASON} bytes; write a shorter one");
-        return Err(ConfigError::usage("--reason", complaint));
-    }
-    if setting.text.trim().is_empty() { Err(missing()) } else { Ok(setting.text) }
 }
 
 /// `root@host`.
@@ -383,43 +366,6 @@ fn own_token(layers: &Layers) -> Result<Setting, ConfigError> {
     let missing = || ConfigError::usage("--token", "is missing, and ZK_LEADER_TOKEN is not set; write --token TOKEN");
     let token = layers.process_environment.variable("ZK_LEADER_TOKEN").ok_or_else(missing)?;
     given("ZK_LEADER_TOKEN", token)
-}
-
-fn value_of(value: Option<&OsString>) -> Value {
-    use std::os::unix::ffi::OsStrExt as _;
-    match value {
-        Some(value) if value != "-" => Value::Given(value.as_bytes().to_vec()),
-        _ => Value::StandardInput,
-    }
-}
-
-/// Without a number: all.
-fn how_many(lines: Option<&OsString>) -> Result<usize, ConfigError> {
-    let Some(setting) = text("--lines", lines)? else { return Ok(usize::MAX) };
-    let number = setting.text.parse().ok().filter(|number| *number > 0);
-    number.ok_or_else(|| setting.refused("is not a number of terms; write one from 1 on"))
-}
-
-fn number(setting: &Setting) -> Result<i64, ConfigError> {
-    let token = setting.text.parse().ok().filter(|token| *token > 0);
-    token.ok_or_else(|| setting.refused("is not a fencing token; a token is a positive number, as in ZK_LEADER_TOKEN"))
-}
-
-fn length(what: &'static str, value: Option<&OsString>, zero: Zero) -> Result<Option<Duration>, ConfigError> {
-    text(what, value)?.map(|setting| duration::parse(&setting, zero)).transpose()
-}
-
-fn text(what: &'static str, value: Option<&OsString>) -> Result<Option<Setting>, ConfigError> {
-    value.map(|value| given(what, value)).transpose()
-}
-
-fn given(what: &'static str, value: &OsStr) -> Result<Setting, ConfigError> {
-    let not_text = || {
-        let complaint = format!("{} is not UTF-8 text; write it in UTF-8", quoted(&value.to_string_lossy()));
-        ConfigError::usage(what, complaint)
-    };
-    let text = value.to_str().ok_or_else(not_text)?;
-    Ok(Setting { origin: Origin::Argument(what), text: text.to_owned() })
 }
 
 /// The one line that ends the program before it begins.
