@@ -150,7 +150,8 @@ mod tests {
             let election = ElectionView { last_run: Some(Run::default()), slots, ..ElectionView::default() };
             fact(&election, &OUTPUT).map(|fact| format!("{:?}", fact.1)).unwrap_or_default()
         };
-        let held = r#""v":1,"state":"held","lease_ms":15000,"holder":{"id":"a","host":"h","pid":1}"#;
+        let held =
+            r#""v":1,"state":"held","guarantee":"at-most-one","lease_ms":15000,"holder":{"id":"a","host":"h","pid":1}"#;
         let (plain, vouched) = (format!("{{{held}}}"), format!(r#"{{{held},"vouch_ms":3600000}}"#));
         for record in [plain.as_str(), &vouched, ""] {
             let said = within(record, None);
