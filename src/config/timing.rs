@@ -12,27 +12,7 @@ type NameOf<'a> = &'a dyn Fn(&'static str) -> String;
 
 /// The margins, if the ensemble grants the session timeout that we ask for.
 pub fn check(session_timeout: Duration, wishes: &Wishes, name_of: NameOf) -> Result<Timing, ConfigError> {
-    let timing =
-        Timing::new(session_timeout, wishes).map_err(|error| misfit(session_timeout, wishes, &error, name_of))?;
-    match wishes.max_pause {
-        Some(max_pause) if max_pause < shortest_max_pause(&timing) => Err(ConfigError::configuration(
-            name_of("max-pause"),
-            format_args!(
-                "'{}' does not fit: a pause needs at least {} = {} stop reserve + 2 x {} connection timeout + 2 x {} renewal \
-                 interval; write at least that",
-                words::length(max_pause),
-                words::least(shortest_max_pause(&timing)),
-                words::length(timing.reserve),
-                words::length(timing.connection_timeout),
-                words::length(timing.renewal_interval),
-            ),
-        )),
-        _ => Ok(timing),
-    }
-}
-
-fn shortest_max_pause(timing: &Timing) -> Duration {
-    timing.reserve + 2 * timing.connection_timeout + 2 * timing.renewal_interval
+    Timing::new(session_timeout, wishes).map_err(|error| misfit(session_timeout, wishes, &error, name_of))
 }
 
 fn misfit(session_timeout: Duration, wishes: &Wishes, error: &TimingError, name_of: NameOf) -> ConfigError {
@@ -41,14 +21,21 @@ fn misfit(session_timeout: Duration, wishes: &Wishes, error: &TimingError, name_
         ConfigError::configuration(name_of(option), complaint)
     };
     match *error {
-        TimingError::LeaseTooLong { lease } if wishes.lease.is_some() => {
+        TimingError::LeaseTooLong { lease, .. } if wishes.lease.is_some() => {
             refuse("lease", lease, format!("write at most {}", words::length(LEASE_LONGEST)))
         }
         TimingError::LeaseTooLong { .. } => refuse(
             "session-timeout",
             session_timeout,
-            format!("write at most {0}, or add --lease {0} or less", words::length(LEASE_LONGEST)),
+            if fits(session_timeout, with_lease(wishes, LEASE_LONGEST)) {
+                format!("write at most {0}, or add --lease {0}", words::length(LEASE_LONGEST))
+            } else {
+                format!("write at most {}", words::length(LEASE_LONGEST))
+            },
         ),
+        TimingError::PauseTooShort { max_pause, .. } => {
+            refuse("max-pause", max_pause, "write at least that".to_owned())
+        }
         TimingError::GraceTooLong { grace, longest } => refuse(
             "grace",
             grace,
@@ -70,18 +57,23 @@ fn culprit(session_timeout: Duration, wishes: &Wishes) -> (&'static str, Duratio
 
 /// What to write if these wishes do not fit the session timeout that the ensemble has granted, which is the ensemble's to decide.
 pub fn remedy(wishes: &Wishes, error: &TimingError) -> String {
+    let lower = || "lower minSessionTimeout on the servers".to_owned();
     let granted = match *error {
-        TimingError::LeaseTooLong { .. } => return format!("write --lease {} or less", words::length(LEASE_LONGEST)),
+        TimingError::LeaseTooLong { session_timeout, .. } => {
+            let may_be_shorter = fits(session_timeout, with_lease(wishes, LEASE_LONGEST));
+            return if may_be_shorter { format!("write --lease {}", words::length(LEASE_LONGEST)) } else { lower() };
+        }
+        TimingError::PauseTooShort { .. } => return "write --max-pause at least that".to_owned(),
         TimingError::GraceTooLong { longest, .. } => {
             return format!("write --grace at most {}, or leave it out", words::length(longest));
         }
         TimingError::TooTight { session_timeout, .. } => session_timeout,
     };
     let found = within(granted, wishes).join(", or ");
+    let plain = Timing::new(granted, &Wishes { lease: None, reserve: None, ..*wishes });
     match (wishes.lease, wishes.reserve) {
-        _ if !fits(granted, Wishes { lease: None, reserve: None, ..*wishes }) => {
-            "raise maxSessionTimeout on the servers".to_owned()
-        }
+        _ if matches!(plain, Err(TimingError::LeaseTooLong { .. })) => lower(),
+        _ if plain.is_err() => "raise maxSessionTimeout on the servers".to_owned(),
         _ if found.is_empty() => "leave --lease and --stop-reserve out".to_owned(),
         (Some(_), Some(_)) => format!("write {found}"),
         _ => format!("write {found}, or leave it out"),
@@ -127,6 +119,10 @@ fn within(session_timeout: Duration, wishes: &Wishes) -> Vec<String> {
     let reserve = reserve.map(|reserve| format!("--stop-reserve at most {}", words::length(reserve)));
     let lease = lease.map(|lease| format!("--lease at least {}", words::least(lease)));
     reserve.into_iter().chain(lease).collect()
+}
+
+fn with_lease(wishes: &Wishes, lease: Duration) -> Wishes {
+    Wishes { lease: Some(lease), ..*wishes }
 }
 
 fn with_reserve(wishes: &Wishes, reserve: Duration) -> Wishes {
@@ -211,15 +207,24 @@ mod tests {
         let both = said(Wishes { lease: Some(second), reserve: Some(3 * second), ..DEFAULTS });
         assert_eq!(both, "leave --lease and --stop-reserve out");
         assert_eq!(of(second / 10, DEFAULTS), "raise maxSessionTimeout on the servers");
-        assert_eq!(of(2 * LEASE_LONGEST, DEFAULTS), "write --lease 2m or less");
+        let three_minutes = 180 * second;
+        assert_eq!(of(three_minutes, DEFAULTS), "write --lease 2m");
+        check(three_minutes, &with_lease(&DEFAULTS, LEASE_LONGEST), &option).unwrap();
+        assert_eq!(of(2 * LEASE_LONGEST, DEFAULTS), "lower minSessionTimeout on the servers");
+        assert_eq!(
+            of(2 * LEASE_LONGEST, with_lease(&DEFAULTS, LEASE_LONGEST)),
+            "lower minSessionTimeout on the servers"
+        );
     }
 
     #[test]
     fn the_longest_lease_is_told() {
         let wishes = Wishes { lease: Some(Duration::from_secs(200)), ..DEFAULTS };
         assert!(refused(Duration::from_secs(300), &wishes).starts_with("--lease: '3m20s' does not fit: "));
+        let sentence = refused(Duration::from_secs(180), &DEFAULTS);
+        assert!(sentence.ends_with("write at most 2m, or add --lease 2m"), "{sentence}");
         let sentence = refused(Duration::from_secs(300), &DEFAULTS);
-        assert!(sentence.ends_with("write at most 2m, or add --lease 2m or less"), "{sentence}");
+        assert!(sentence.ends_with("; write at most 2m"), "{sentence}");
     }
 
     #[test]
@@ -232,5 +237,15 @@ mod tests {
     fn a_pause_must_leave_room_for_the_reserve() {
         let sentence = refused(T, &Wishes { max_pause: Some(Duration::from_secs(5)), ..DEFAULTS });
         assert!(sentence.contains("needs at least 13.5s = 3.75s stop reserve"), "{sentence}");
+        assert!(sentence.ends_with("; write at least that"), "{sentence}");
+    }
+
+    /// The servers decide how long a session lasts: with this one, the command would be stopped again and again.
+    #[test]
+    fn a_pause_must_leave_room_for_the_reserve_of_the_session_that_is_granted() {
+        let wishes = Wishes { max_pause: Some(T), ..DEFAULTS };
+        check(T, &wishes, &option).unwrap();
+        let error = Timing::new(Duration::from_secs(40), &wishes).unwrap_err();
+        assert_eq!(remedy(&wishes, &error), "write --max-pause at least that");
     }
 }

@@ -81,7 +81,9 @@ pub enum TimingError {
         renewal_interval: Duration,
     },
     /// Longer than [`LEASE_LONGEST`].
-    LeaseTooLong { lease: Duration },
+    LeaseTooLong { lease: Duration, session_timeout: Duration },
+    /// `--max-pause` under the reserve + 2 connection timeouts + 2 I: the command would be stopped between two renewals.
+    PauseTooShort { max_pause: Duration, reserve: Duration, connection_timeout: Duration, renewal_interval: Duration },
     /// A pause longer than the lease would allow split brain (T21).
     GraceTooLong { grace: Duration, longest: Duration },
 }
@@ -94,7 +96,7 @@ impl Timing {
     pub fn new(session_timeout: Duration, wishes: &Wishes) -> Result<Self, TimingError> {
         let lease = lease_for(session_timeout, wishes.lease, wishes.is_shared);
         if lease > LEASE_LONGEST {
-            return Err(TimingError::LeaseTooLong { lease });
+            return Err(TimingError::LeaseTooLong { lease, session_timeout });
         }
         let reserve = match wishes.reserve {
             _ if wishes.frozen_while_paused => Duration::ZERO,
@@ -129,8 +131,18 @@ impl Timing {
         }
         match (self.grace, self.max_pause) {
             (Some(grace), None) if grace > left => Err(TimingError::GraceTooLong { grace, longest: left }),
+            (_, Some(max_pause)) if max_pause < self.shortest_max_pause() => Err(TimingError::PauseTooShort {
+                max_pause,
+                reserve: self.reserve,
+                connection_timeout: self.connection_timeout,
+                renewal_interval: self.renewal_interval,
+            }),
             _ => Ok(self),
         }
+    }
+
+    fn shortest_max_pause(&self) -> Duration {
+        self.reserve + 2 * self.connection_timeout + 2 * self.renewal_interval
     }
 
     /// The time that must be left over for an outage.

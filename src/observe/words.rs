@@ -314,12 +314,19 @@ pub fn misfit(error: &TimingError) -> String {
             if left.is_zero() { "nothing".to_owned() } else { self::length(left) },
             needed(connection_timeout, renewal_interval),
         ),
-        TimingError::LeaseTooLong { lease } => {
+        TimingError::LeaseTooLong { lease, .. } => {
             format!("a lease of {} is longer than the longest, {}", self::length(lease), self::length(LEASE_LONGEST))
         }
         TimingError::GraceTooLong { grace, longest } => {
             format!("a grace of {} is longer than the lease allows, {}", self::length(grace), self::length(longest))
         }
+        TimingError::PauseTooShort { reserve, connection_timeout, renewal_interval, .. } => format!(
+            "a pause needs at least {} = {} stop reserve + 2 x {} connection timeout + 2 x {} renewal interval",
+            least(reserve + 2 * connection_timeout + 2 * renewal_interval),
+            self::length(reserve),
+            self::length(connection_timeout),
+            self::length(renewal_interval),
+        ),
     }
 }
 

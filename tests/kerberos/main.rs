@@ -406,6 +406,19 @@ fn tickets_are_renewed_while_nobody_needs_them() {
     assert_eq!(host.code(), 0, "{}", host.log());
 }
 
+/// Its session may be at another one next, when the centre is away.
+#[test]
+fn there_are_tickets_for_the_servers_that_nobody_has_visited() {
+    let realm = Realm::new();
+    drop(realm.kdc.add("zookeeper/other.test"));
+    let election = realm.election();
+    let servers = format!("{},other.test:2181", realm.servers());
+    let _host = realm.host(&election, "a").option("--connect", &servers).spawn();
+    election.diary.until_started(1);
+    let asked = || realm.kdc.asked_for("TGS_REQ", "nightly/hosts@TEST for zookeeper/other.test");
+    wait::until("there is one", || asked() >= 1);
+}
+
 #[test]
 fn a_silent_key_distribution_centre_at_the_start_is_waited_for() {
     let realm = Realm::new();

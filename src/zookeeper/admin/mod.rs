@@ -162,7 +162,7 @@ async fn opened(destination: &Destination, last: &mut Failure) -> Result<Connect
         let error = match AssertUnwindSafe(access.open(servers, pace, None)).catch_unwind().await {
             Ok(Ok(client)) => return Ok(client),
             Ok(Err(Error::NoAuth | Error::AuthFailed)) => {
-                return Err(AdminError::Forbidden(Refusal::Credentials.to_string()));
+                return Err(AdminError::Forbidden(access.refusal().to_string()));
             }
             Ok(Err(error)) => error,
             Err(_) => return Err(AdminError::Unreachable("the server's answer made no sense".to_owned())),

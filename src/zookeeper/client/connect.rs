@@ -18,6 +18,7 @@ use crate::clock;
 use crate::core::lease::{connection_timeout, silence_limit};
 use crate::zookeeper::client::address::Address;
 use crate::zookeeper::client::connection::{Connection, Error, Resumable};
+use crate::zookeeper::client::error::Refusal;
 use crate::zookeeper::client::kerberos;
 use crate::zookeeper::client::kerberos::Principal;
 use crate::zookeeper::client::requests::Simulated;
@@ -117,6 +118,11 @@ impl Access {
         !self.is_anonymous()
     }
 
+    /// What it is that every server refuses.
+    pub(crate) fn refusal(&self) -> Refusal {
+        if self.kerberos.is_some() { Refusal::Login } else { Refusal::Credentials }
+    }
+
     /// Reads changed certificate files, for the next connection of an open session too.
     pub(crate) fn refresh(&self) {
         self.tls.iter().for_each(Certificates::refresh);
@@ -142,7 +148,8 @@ impl Access {
         // All pauses together are shorter than twice the last one.
         let (mut pause, longest) = (SHORTEST_PAUSE, LONGEST_PAUSE.min(pace.connection / 2));
         loop {
-            let failure = match self.open_at_one_of(&mut servers, pace, session.as_ref(), &mut refusal).await {
+            let found = self.open_at_one_of((&mut servers, &spread), pace, session.as_ref(), &mut refusal).await;
+            let failure = match found {
                 Err(error) if error != Error::SessionExpired => error,
                 opened_or_over => return opened_or_over,
             };
@@ -154,10 +161,10 @@ impl Access {
         }
     }
 
-    /// Leaves the servers that may be asked again.
+    /// Leaves the servers that may be asked again, of all.
     async fn open_at_one_of(
         &self,
-        servers: &mut Vec<&str>,
+        (servers, all): (&mut Vec<&str>, &str),
         pace: Pace,
         session: Option<&SessionInfo>,
         refusal: &mut Option<Error>,
@@ -165,7 +172,7 @@ impl Access {
         let mut failure = Error::NoHosts;
         for server in mem::take(servers) {
             let began = clock::now().lease;
-            match self.open_at(server, pace, session.cloned()).await {
+            match self.open_at((server, all), pace, session.cloned()).await {
                 Err(Error::SessionExpired) => return Err(Error::SessionExpired),
                 // The others may know us: each server has a configuration of its own.
                 Err(error @ (Error::NoAuth | Error::AuthFailed)) => {
@@ -188,15 +195,20 @@ impl Access {
         Err(failure)
     }
 
-    async fn open_at(&self, server: &str, pace: Pace, session: Option<SessionInfo>) -> Result<Connection, Error> {
-        let opening = self.open_once(server, pace, session);
+    async fn open_at(
+        &self,
+        (server, all): (&str, &str),
+        pace: Pace,
+        session: Option<SessionInfo>,
+    ) -> Result<Connection, Error> {
+        let opening = self.open_once((server, all), pace, session);
         let (client, task) = timeout(pace.connection, opening).await.unwrap_or((Err(Error::Timeout), None));
         Ok(Connection::network(client?, task.ok_or(Error::ClientClosed)?))
     }
 
     async fn open_once(
         &self,
-        server: &str,
+        (server, all): (&str, &str),
         pace: Pace,
         session: Option<SessionInfo>,
     ) -> (Result<Client, Error>, Option<Task>) {
@@ -209,14 +221,15 @@ impl Access {
             tracing::debug!(server, "{why}");
             return (Err(Error::NoHosts), None);
         }
-        let opened = self.open_with_room(server, pace, session).await;
+        let opened = self.open_with_room((server, all), pace, session).await;
         IS_STARTED.store(true, Ordering::Relaxed);
         opened
     }
 
+    /// Tickets for all servers are kept fresh: the next login may be at another one.
     async fn open_with_room(
         &self,
-        server: &str,
+        (server, all): (&str, &str),
         pace: Pace,
         session: Option<SessionInfo>,
     ) -> (Result<Client, Error>, Option<Task>) {
@@ -225,7 +238,7 @@ impl Access {
         };
         let (access, to, takes_up) = (self.clone(), server.to_owned(), session.is_some());
         let opening = move || async move { access.connect(&to, pace, session).await };
-        kerberos::open(principal, server, opening, takes_up).await
+        kerberos::open(principal, all, opening, takes_up).await
     }
 
     /// Credentials are sent before all requests, and before it is known whether a server accepts us.

@@ -33,7 +33,7 @@ enum Opinion {
     Fine,
     /// No connection, for this reason.
     Away(String),
-    /// It accepts no client for now.
+    /// It accepts no client for now, or we do not accept it for now.
     Stuck(String),
     Refuses(Grounds, String),
 }
@@ -107,6 +107,7 @@ async fn ask(address: Address<'_>, access: &Access) -> Opinion {
         (Some(certificates), true) => {
             match timeout(PATIENCE, talk::ask(address.host, address.port, certificates, "srvr")).await {
                 Ok(Ok(answer)) => of_answer(four_letter::understood(&answer)),
+                Ok(Err(Trouble::TooEarly(why))) => Opinion::Stuck(why),
                 Ok(Err(Trouble::Refused(why))) => Opinion::Refuses(Grounds::Tls, why),
                 Ok(Err(Trouble::Network(why))) => without_tls(address, why).await,
                 Err(_) => Opinion::Away("no answer".to_owned()),

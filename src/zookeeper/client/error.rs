@@ -65,6 +65,11 @@ pub enum Refusal {
     Acl,
     #[error("the server refuses our credentials, or demands some; look at --auth-file")]
     Credentials,
+    #[error(
+        "the servers refuse our login by Kerberos; their logs say why (their keytab, their clock, or auth_to_local), and a new ticket \
+         (kdestroy, kinit) may help"
+    )]
+    Login,
     /// A request that the server does not know.
     #[error(
         "the server does not know this request; it takes ZooKeeper 3.5 or newer (zk-leaderctl doctor tells the version \
@@ -108,6 +113,7 @@ impl Refusal {
             Self::Right(..) | Self::SomeRight => Grounds::Right,
             Self::Acl => Grounds::Acl,
             Self::Credentials => Grounds::Credentials,
+            Self::Login => Grounds::Ticket,
             Self::TooOld => Grounds::TooOld,
         }
     }
@@ -174,6 +180,8 @@ pub(crate) fn no_session(error: &Error) -> String {
     }
 }
 
+const EPHEMERAL: &str = "another program holds that znode, or one above it, as an ephemeral one; choose another place";
+
 impl From<&Error> for RequestError {
     /// For a single request. Its sender knows what a missing znode means.
     fn from(error: &Error) -> Self {
@@ -184,6 +192,7 @@ impl From<&Error> for RequestError {
             Error::Unimplemented => Self::Forbidden(Refusal::TooOld),
             Error::QuotaExceeded => Self::refused(error, QUOTA),
             Error::UnexpectedErrorCode(_) => Self::refused(error, SERVERS_LOG),
+            Error::NoChildrenForEphemerals => Self::refused(error, EPHEMERAL),
             other => Self::Unknown(other.to_string()),
         }
     }

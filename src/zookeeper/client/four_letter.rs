@@ -55,7 +55,7 @@ async fn server(server: &str, access: &Access, limit: Duration) -> Said {
         Some(certificates) => match timeout(limit, talk::ask(address.host, address.port, certificates, WORD)).await {
             Ok(Ok(answer)) => understood(&answer),
             Ok(Err(Trouble::Network(why))) => Said::Unreachable(why),
-            Ok(Err(Trouble::Refused(why))) => Said::Refused(why),
+            Ok(Err(Trouble::TooEarly(why) | Trouble::Refused(why))) => Said::Refused(why),
             Err(_) => Said::Unreachable(LATE.to_owned()),
         },
     }

@@ -100,12 +100,22 @@ const PASSING: [i32; 3] = [
     -1_765_328_164, // KRB5_REALM_CANT_RESOLVE
 ];
 
+/// Those that pass when this host's clock is set.
+const BY_THE_CLOCK: [i32; 2] = [
+    -1_765_328_347, // KRB5KRB_AP_ERR_SKEW
+    -1_765_328_351, // KRB5KRB_AP_ERR_TKT_NYV
+];
+
 const ASK: &str = "is it reached from here, and right in krb5.conf?";
 
 fn judge(service: &str, host: &str, error: Error) -> Complaint {
-    let is_final = !PASSING.contains(&i32::from_ne_bytes(error.minor.to_ne_bytes()));
+    let number = i32::from_ne_bytes(error.minor.to_ne_bytes());
+    let is_by_the_clock = BY_THE_CLOCK.contains(&number);
+    let is_final = !PASSING.contains(&number) && !is_by_the_clock;
     let said = words(error);
-    let remedy = if !is_final {
+    let remedy = if is_by_the_clock {
+        "set this host's clock"
+    } else if !is_final {
         ASK
     } else if said.starts_with("Server") {
         "see --kerberos-server, the names in --connect, and dns_canonicalize_hostname in krb5.conf"

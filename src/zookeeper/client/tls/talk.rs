@@ -23,6 +23,8 @@ const HESITATION: Duration = Duration::from_millis(200);
 pub enum Trouble {
     /// The network failed or the server is away: it may pass.
     Network(String),
+    /// It passes when this host's clock is set: a host without a battery clock may begin before that.
+    TooEarly(String),
     /// It stays until somebody changes the configuration.
     Refused(String),
 }
@@ -100,6 +102,9 @@ impl Line {
             return Trouble::Refused(format!("it hung up on our certificate in --tls-cert, which {complaint}"));
         }
         match inner {
+            Some(Error::InvalidCertificate(error)) if verifier::is_too_early(error) => {
+                Trouble::TooEarly("its certificate is not valid yet; set this host's clock".to_owned())
+            }
             Some(error) => Trouble::Refused(reason(error, certificates)),
             // It closed after our first bytes: it did not understand them, or is shutting down.
             None if self.tls.is_handshaking() => Trouble::Network("it hung up during the TLS handshake".to_owned()),
@@ -112,9 +117,6 @@ fn reason(error: &Error, certificates: &Certificates) -> String {
     match error {
         Error::InvalidCertificate(error) if verifier::has_expired(error) => {
             "its certificate has expired; renew it, or set this host's clock".to_owned()
-        }
-        Error::InvalidCertificate(error) if verifier::is_too_early(error) => {
-            "its certificate is not valid yet; set this host's clock".to_owned()
         }
         Error::InvalidCertificate(error) if verifier::is_for_another_name(error) => format!(
             "its certificate is for another name ({error}); write the host in --connect as its certificate does, or add \

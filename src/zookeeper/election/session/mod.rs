@@ -25,7 +25,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::background;
 use crate::clock;
-use crate::core::event::{Event, Grounds, SessionNumber};
+use crate::core::event::{Event, SessionNumber};
 use crate::core::time::millis;
 use crate::core::vouching::LIMIT_LEASES;
 use crate::zookeeper::client::error::{Refusal, no_session};
@@ -318,13 +318,19 @@ fn lose(shared: &Shared, session: SessionNumber) {
     shared.tell(Event::ContactLost { session });
 }
 
-/// A refusal of our credentials by every server that answers is fatal. Any other is fatal only before the first session; later it may pass,
+/// A refusal of our credentials by every server that answers is fatal, but not of a ticket that was good: it may be of an earlier key of the
+/// servers, and passes with a new one. Any other is fatal only before the first session; later it may pass,
 /// and the diagnosis must not delay the next attempt.
 async fn failed(shared: &Arc<Shared>, session: SessionNumber, error: &Error) {
     shared.begin_outage();
     if matches!(error, Error::AuthFailed | Error::NoAuth) {
-        tracing::error!(servers = shared.settings.servers, why = "refused", "No session: {}", Refusal::Credentials);
-        return shared.tell(Event::Rejected { session, grounds: Grounds::Credentials });
+        let refusal = shared.settings.access.refusal();
+        if refusal == Refusal::Login && shared.was_reached() {
+            shared.report_outage(refusal.to_string(), false);
+            return shared.tell(Event::Unreachable { session });
+        }
+        tracing::error!(servers = shared.settings.servers, why = "refused", "No session: {refusal}");
+        return shared.tell(Event::Rejected { session, grounds: refusal.grounds() });
     }
     if shared.was_reached() {
         shared.tell(Event::Unreachable { session });

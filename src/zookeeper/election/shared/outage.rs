@@ -25,7 +25,7 @@ impl Shared {
     }
 
     /// Why there is no session; the answer may come when there is one again.
-    pub(super) fn report_outage(&self, why: String, is_final: bool) {
+    pub fn report_outage(&self, why: String, is_final: bool) {
         if let Some(outage) = self.lock_outage().as_mut() {
             outage.report(clock::now().lease, why, is_final);
         }
