@@ -66,6 +66,11 @@ pub struct Timing {
     is_shared: bool,
 }
 
+/// When `--grace` ends a pause that began at `paused_at`.
+pub fn grace_over_at(grace: Option<Duration>, paused_at: Timestamp) -> Timestamp {
+    grace.map_or(Timestamp::NEVER, |grace| paused_at.after(grace))
+}
+
 /// Timings that do not add up.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum TimingError {
@@ -200,7 +205,7 @@ impl Timing {
 
     /// When `--grace` ends a pause that began at `paused_at`; the lease may end it sooner.
     pub fn grace_over_at(&self, paused_at: Timestamp) -> Timestamp {
-        self.grace.map_or(Timestamp::NEVER, |grace| paused_at.after(grace))
+        grace_over_at(self.grace, paused_at)
     }
 
     /// The longest tolerated outage: from the last renewal that counts to `stop_at`, less one interval (the outage may

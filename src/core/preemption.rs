@@ -1,5 +1,7 @@
 //! `--preempt-after`: when the next in line asks a leader of lower priority to hand over.
 //!
+//! A host whose command or preparation has failed here asks no sooner than when that counts no more, nor before it may start the command.
+//!
 //! The delay counts from our first sight of both facts (we are next; the leader's priority is lower), and again in each
 //! session, so that a flapping host does not move the leadership each time. The request is a handover like an
 //! operator's.
@@ -32,7 +34,9 @@ impl Preemption {
             self.ask_at = None;
             return false;
         };
-        let is_due = now >= *self.ask_at.get_or_insert(now.after(after));
+        let ask_at = self.ask_at.get_or_insert(now.after(after));
+        *ask_at = (*ask_at).max(snapshot.asks_from);
+        let is_due = now >= *ask_at;
         if is_due {
             self.ask_at = Some(now.after(after.max(PAUSE)));
         }
@@ -99,6 +103,7 @@ mod tests {
             run: None,
             frozen: false,
             is_ending: false,
+            asks_from: Timestamp::ZERO,
             unasked_until: None,
             vouching: None,
         }
@@ -118,6 +123,16 @@ mod tests {
         assert!(!preemption.judge(at(16), &next()));
         assert!(!preemption.judge(at(74), &next()));
         assert!(preemption.judge(at(75), &next()), "the leader may have been cut off");
+    }
+
+    /// Else a command that runs well elsewhere would be stopped for it again and again.
+    #[test]
+    fn who_could_not_start_the_command_does_not_ask_before_that_counts_no_more() {
+        let mut preemption = Preemption::new(Some(AFTER));
+        let failed = Snapshot { asks_from: at(600), ..next() };
+        assert!(!preemption.judge(at(5), &failed) && !preemption.judge(at(599), &failed));
+        assert_eq!(preemption.next_deadline(), Some(at(600)));
+        assert!(preemption.judge(at(600), &failed));
     }
 
     #[test]

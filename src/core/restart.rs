@@ -122,11 +122,25 @@ pub struct History {
     /// A start could not be prepared, or there were too many, and no other host has led since.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_resigned: bool,
+    /// When that was last so, whoever has led since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    resigned_at: Option<Timestamp>,
 }
 
 impl History {
     pub fn started(&mut self, now: Timestamp) {
         self.started_at = Some(now);
+    }
+
+    /// This host could not start the command, or it failed too often.
+    pub fn resigns(&mut self, now: Timestamp) {
+        (self.has_resigned, self.resigned_at) = (true, Some(now));
+    }
+
+    /// Before this, no other host should stop its command for one of ours.
+    pub fn asks_from(&self, rules: &Rules) -> Timestamp {
+        let failed = self.resigned_at.map_or(Timestamp::ZERO, |at| at.after(rules.window));
+        failed.max(self.next_start_at(rules))
     }
 
     /// When the minimum interval allows the next start.

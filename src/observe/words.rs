@@ -122,7 +122,7 @@ pub const fn reason(why: Why) -> &'static str {
         Why::Restarted => "the command is restarted",
         Why::CrashLoop => "the command failed more often than --max-restarts allows; another host may lead",
         Why::TimedOut => "the command took longer than --timeout",
-        Why::TooLate => "not elected within --start-deadline; this run is skipped",
+        Why::TooLate => "the command was not started within --start-deadline; this run is skipped",
         Why::Duplicate => "another run counts for this scheduled time",
         Why::RunLost => "leadership was lost during our own run, which was stopped and is not repeated",
         Why::FenceFailed => "the previous leader could not be fenced",

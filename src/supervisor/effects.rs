@@ -2,7 +2,7 @@
 
 use super::auxiliary::{AuxiliaryCommands, skip_step};
 use super::command_guard::CommandGuard;
-use crate::core::action::{Action, ExitReason, Why};
+use crate::core::action::{Action, ExitReason, PhaseName, Transition, Why};
 use crate::core::guard_messages::{ChildStatus, Order};
 use crate::observe::log::{self, OutageSettings};
 use crate::vouching::Direct;
@@ -65,7 +65,7 @@ impl Effects {
             Action::EndGuard => self.guard.kill("did not take the order to start in time"),
             Action::EndOrphans => self.guard.end_orphans(),
             Action::Announce(transition) => {
-                log::transition(&transition, &self.others(transition.why), self.outage);
+                log::transition(&transition, &self.others(&transition), self.outage);
                 self.auxiliary.transition(&transition);
             }
             Action::Ask { to, question } => self.direct.iter().for_each(|direct| direct.ask(to, question)),
@@ -77,9 +77,10 @@ impl Effects {
     }
 
     /// The hosts that the line about this change names.
-    fn others(&self, why: Why) -> Vec<String> {
-        match why {
-            Why::WaitOver | Why::TooLate => self.election.lease_holders(),
+    fn others(&self, transition: &Transition) -> Vec<String> {
+        match transition.why {
+            // Who prepares has been elected, and holds the lease itself.
+            Why::WaitOver | Why::TooLate if transition.from == PhaseName::Following => self.election.lease_holders(),
             Why::TookOver | Why::Elected => self.election.leader_before().into_iter().collect(),
             _ => Vec::new(),
         }

@@ -108,6 +108,7 @@ fn exposed() -> String {
         frozen: false,
         is_ending: false,
         vouching,
+        asks_from: Timestamp::ZERO,
         unasked_until: None,
     };
     metrics.text(&Status::new(now, snapshot), now)

@@ -154,7 +154,11 @@ fn a_host_that_is_drained_is_offered_to_undrain() {
     election.admin.create_all(&format!("{root}/drains/host-x"));
     assert_eq!(asked(&["-z", &servers, "undrain", "--root", &root, ""]), "");
     election.admin.delete(&format!("{root}/drains/host-x"));
+    // Anyone may have made a znode with such a name.
+    election.admin.create_all(&format!("{root}/drains/--connect=evil:2181"));
+    election.admin.set(&format!("{root}/drains/--connect=evil:2181"), r#"{"v":1,"order":"x"}"#);
     super::operator::ctl(&["drain", "host-y", "--root", &root]);
     wait::until("it is offered", || asked(&["-z", &servers, "undrain", "--root", &root, "h"]) == "host-y\n");
     assert_eq!(asked(&["-z", &servers, "undrain", "--root", &root, "x"]), "");
+    assert_eq!(asked(&["-z", &servers, "undrain", "--root", &root, ""]), "host-y\n", "and no option");
 }

@@ -205,7 +205,7 @@ fn a_run_that_would_begin_too_late_is_skipped_with_status_0() {
     assert_eq!(late.code(), 0, "{}", late.log());
     assert_eq!(
         late.log()
-            .matches("following -> done: not elected within --start-deadline; this run is skipped; holder on ")
+            .matches("following -> done: the command was not started within --start-deadline; this run is skipped; holder on ")
             .count(),
         1,
         "{}",

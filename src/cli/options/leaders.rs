@@ -28,8 +28,9 @@ pub struct LeaderOptions {
     /// Ask a leader of lower --priority to leave [default: never]
     ///
     /// The time begins when this host is next in line and sees a leader of lower priority. That leader stops its
-    /// command as on SIGTERM, releases, and goes to the end of the queue. An equal is never asked. 0: at once. Not with
-    /// --recipe single or several --leaders.
+    /// command as on SIGTERM, releases, and goes to the end of the queue. An equal is never asked. 0: at once. A host
+    /// that has resigned (--max-restarts, --before-start, --fence-cmd) asks when --restart-window is over, and none
+    /// before --min-start-interval is. Not with --recipe single or several --leaders.
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     pub preempt_after: Option<OsString>,
 }

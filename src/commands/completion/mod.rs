@@ -29,7 +29,9 @@ pub fn values(completion: &Completion, asked: &Asked) -> String {
     let found = runtime.block_on(async { tokio::time::timeout(LIMIT, found(completion.wanted, asked)).await });
     runtime.shutdown_background();
     let found = found.ok().flatten().unwrap_or_default();
-    let is_fit = |value: &&String| value.starts_with(&completion.prefix) && !value.contains(char::is_control);
+    // A znode may have the name of an option, which the shell would type.
+    let is_word = |value: &str| !value.starts_with('-') && !value.contains(char::is_control);
+    let is_fit = |value: &&String| value.starts_with(&completion.prefix) && is_word(value);
     found.iter().filter(is_fit).flat_map(|value| [value, "\n"]).collect()
 }
 

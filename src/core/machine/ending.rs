@@ -43,10 +43,10 @@ impl Machine {
         }
         if !self.lapsed() {
             self.reconnect_in_term(now);
+            self.renew_when_due(now);
             if self.goes_on_without_session(now) {
                 self.look_when_due(now);
             }
-            self.renew_when_due(now);
         } else if now.lease >= self.withdraws_at() {
             self.leave_line(now);
         } else if self.runs_out() && now.lease >= self.look_due_at() {
@@ -313,6 +313,10 @@ impl Machine {
         };
         match self.settings.on_exit {
             OnExit::Exit => Next::Leave(After::Exit(reason), why),
+            _ if matches!(self.phase, Phase::Stopping { after: After::Exit(_), lapsed: true }) => {
+                // As after a refusal by the servers.
+                Next::Leave(self.after_stop(), why)
+            }
             _ if self.gone.command || self.gone.check => Next::Leave(self.after_gone(), why),
             OnExit::Rejoin => Next::Leave(After::Rejoin, why),
             OnExit::Restart => match self.history.ended(now.lease, &self.settings.service.restart, ending) {
@@ -323,6 +327,14 @@ impl Machine {
                 }
                 Verdict::Again { at } => self.after_failure(now, at, ending.timed_out),
             },
+        }
+    }
+
+    /// What the stop that is under way has decided.
+    fn after_stop(&self) -> After {
+        match self.phase {
+            Phase::Stopping { after, .. } => after,
+            _ => After::Rejoin,
         }
     }
 

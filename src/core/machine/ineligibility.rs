@@ -144,7 +144,7 @@ impl Machine {
     }
 
     pub(super) fn stand_back(&mut self, now: Now) {
-        self.history.has_resigned = true;
+        self.history.resigns(now.lease);
         self.ineligibilities.stand_back_until = Some(now.lease.after(self.settings.service.stand_back));
     }
 

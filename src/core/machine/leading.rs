@@ -11,6 +11,7 @@ use super::term::HeldTerm;
 use crate::core::action::{Action, Entry, Why};
 use crate::core::event::{Denial, Place, Record, Request, View};
 use crate::core::guard_messages::{Order, RunId};
+use crate::core::lease;
 use crate::core::time::{Now, Timestamp};
 
 /// An unanswered request is repeated after this part of a renewal interval.
@@ -40,7 +41,7 @@ impl Machine {
         let contact = match (self.phase, self.term_timing()) {
             (Phase::Leading, Some(timing)) => timing.contact_lost_at(held.acked_sent_at),
             (Phase::Vouched, _) => self.vouched_until(now),
-            (Phase::Paused { since }, Some(timing)) => timing.grace_over_at(since),
+            (Phase::Paused { since }, _) => self.grace_over_at(since),
             _ => Timestamp::NEVER,
         };
         let reconnect = match self.link {
@@ -57,14 +58,17 @@ impl Machine {
             let (reason, why) = self.impatience();
             return self.begin_release(now, super::After::Exit(reason), why);
         }
-        self.look_when_due(now);
-        let Some(deadlines) = held.deadlines else { return self.renew_when_due(now) };
+        let Some(deadlines) = held.deadlines else {
+            self.renew_when_due(now);
+            return self.look_when_due(now);
+        };
         if now.lease >= deadlines.kill_at {
             self.lose_term(now, Why::LeaseEnding);
             return self.look_again();
         }
         self.reconnect_in_term(now);
         self.renew_when_due(now);
+        self.look_when_due(now);
         self.prepare(now);
     }
 
@@ -80,9 +84,8 @@ impl Machine {
             return self.end_run(now);
         }
         self.judge_contact(now);
-        let timing = self.term_timing();
         match self.phase {
-            Phase::Paused { since } if timing.is_some_and(|timing| now.lease >= timing.grace_over_at(since)) => {
+            Phase::Paused { since } if now.lease >= self.grace_over_at(since) => {
                 return self.stop_tree(now, Why::GraceOver, self.stop_by(now));
             }
             _ => {}
@@ -90,8 +93,13 @@ impl Machine {
         if self.at_least_once() || self.vouches() {
             self.reconnect_when_due(now);
         }
-        self.look_when_due(now);
         self.renew_when_due(now);
+        self.look_when_due(now);
+    }
+
+    /// When `--grace` ends a pause that began then, whether a session is open or not.
+    pub(super) fn grace_over_at(&self, paused_at: Timestamp) -> Timestamp {
+        lease::grace_over_at(self.settings.wishes.grace, paused_at)
     }
 
     /// Orders the start if the wait is over and the lease has runway (I2): a recent renewal, or a recent promise of everybody

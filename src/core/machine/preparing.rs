@@ -185,7 +185,7 @@ impl Machine {
 
     /// When a pause that began then ends with the stop signal.
     fn stops_at(&self, paused_at: Timestamp) -> Option<Timestamp> {
-        let grace_over_at = self.term_timing().map_or(Timestamp::NEVER, |timing| timing.grace_over_at(paused_at));
+        let grace_over_at = self.grace_over_at(paused_at);
         self.deadlines().map(|deadlines| deadlines.stop_at.min(deadlines.kill_at).min(grace_over_at))
     }
 

@@ -35,6 +35,8 @@ pub struct Snapshot {
     pub is_ending: bool,
     /// `None`: without `--vouch`.
     pub vouching: Option<Vouched>,
+    /// No leader of lower priority is asked to make room for us before this.
+    pub asks_from: Timestamp,
     /// Not asked to vouch for the last leader, which is gone or cut off, this host waits until then.
     pub unasked_until: Option<Sighting>,
 }
@@ -101,6 +103,7 @@ impl Machine {
             is_ending: self.is_ending(),
             frozen: paused && self.settings.on_pause == OnPause::Freeze,
             vouching: self.vouched(),
+            asks_from: self.history.asks_from(&self.settings.service.restart),
             unasked_until: self.unasked_until(),
         }
     }

@@ -135,7 +135,7 @@ impl Machine {
     /// # Errors
     /// If it is of another version, or does not fit these settings.
     pub fn take_up(settings: &Settings, negotiated: Duration, state: HandedOver) -> Result<Self, Misfit> {
-        let HandedOver { version, instance, lease, machine } = state;
+        let HandedOver { version, instance, lease, mut machine } = state;
         if version != VERSION {
             return Err(Misfit::Version(version));
         }
@@ -146,6 +146,9 @@ impl Machine {
         let leads = machine.phase == Phase::Leading;
         if leads != (machine.run.is_some() && machine.deadlines().is_some()) || leads != machine.held_term.is_some() {
             return Err(Misfit::Incomplete);
+        }
+        if let Some(held) = &mut machine.held_term {
+            held.needs_after_stop = settings.steps.after_stop.is_some();
         }
         let vouching = machine.vouching.with(leads.then_some(timing));
         Ok(Self { settings: Settings { instance, ..*settings }, link: Link::Open(timing), vouching, ..machine })

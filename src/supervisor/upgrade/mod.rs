@@ -35,6 +35,9 @@ use document::Document;
 
 pub use ask::{QUESTION, YES};
 
+/// While a quiet moment is waited for.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
 /// The name of a program that takes over, up to the number of the document's descriptor.
 pub const NAME: &str = "zk-leader-run-upgraded:";
 
@@ -278,7 +281,8 @@ impl Upgrade {
                 }
             }
             Stage::Keyless(_) | Stage::Untried(..) | Stage::Agreed(..) => {
-                tokio::time::sleep(clock::now().lease.until(rest)).await;
+                // What ends meanwhile, as a check does, may wake nobody.
+                tokio::time::sleep(clock::now().lease.until(rest).min(LOOK_AGAIN)).await;
             }
         }
     }

@@ -11,9 +11,9 @@ use crate::zookeeper::client::connection::{Error, Stat, Watcher};
 use futures_util::FutureExt as _;
 use futures_util::future::select_all;
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
-use super::{backoff, number, order_clock, pause, understood};
+use super::{backoff, number, order_clock, pause, rest_after, understood};
 use crate::core::operator_orders::Drain as DrainOrder;
 use crate::zookeeper::client::ensure_path::parent;
 use crate::zookeeper::client::error::{RequestError, if_there_at};
@@ -109,6 +109,7 @@ struct Look {
 pub(super) async fn follow(drains: &Drains, changed: impl Fn(), contact: Weak<Contact>) {
     let Some(mut backoff) = contact.upgrade().map(|contact| backoff(&contact)) else { return };
     while let Some(present) = contact.upgrade() {
+        let looked_at = Instant::now();
         let read = AssertUnwindSafe(read(drains, &changed, &present)).catch_unwind().await;
         let shared = Arc::clone(&present.shared);
         present.brief_drain();
@@ -122,6 +123,7 @@ pub(super) async fn follow(drains: &Drains, changed: impl Fn(), contact: Weak<Co
                 if let Ok((_, 0, _)) = timeout(again_in, select_all(watchers)).await {
                     contact.upgrade().iter().for_each(|present| present.drain_changed());
                 }
+                rest_after(looked_at).await;
                 continue;
             }
             Ok(Err(error)) => {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
-use crate::zookeeper::client::connection::{Error, EventType, MultiError};
+use crate::zookeeper::client::connection::{Error, EventType, MultiError, Stat};
 use crate::zookeeper::client::requests::ANY_VERSION;
 
 use crate::clock;
@@ -133,7 +133,7 @@ async fn find(contact: &Contact, own: &mut OwnMember, path: &str, fresh: &[u8]) 
         own.is_ours = true;
         return Err(RequestError::unknown("our member was there already"));
     }
-    if is_ours || other.instance == instance(contact) || has_died(&other, &contact.shared.settings) {
+    if is_ours || other.instance == instance(contact) || has_died((&other, &stat), &contact.shared.settings) {
         replace(contact, path, stat.version, fresh).await?;
         *own = OwnMember { is_ours: true, ..OwnMember::default() };
         return Ok(());
@@ -165,12 +165,12 @@ async fn find(contact: &Contact, own: &mut OwnMember, path: &str, fresh: &[u8]) 
     Err(RequestError::unknown("another one has our id"))
 }
 
-/// Whether the process that wrote this member certainly does not exist any more.
-fn has_died(other: &Member, settings: &Settings) -> bool {
+/// Whether the process that wrote this member certainly does not exist any more. None of ours writes one that outlives its session.
+fn has_died((other, stat): (&Member, &Stat), settings: &Settings) -> bool {
     let is_of_here = !other.pid_namespace.is_empty() && other.pid_namespace == settings.pid_namespace;
     let pid = i32::try_from(other.pid).ok().and_then(Pid::from_raw);
     let is_gone = |pid| other.pid == settings.pid || test_kill_process(pid) == Err(Errno::SRCH) || is_zombie(pid);
-    is_of_here && other.id == settings.id && pid.is_some_and(is_gone)
+    stat.ephemeral_owner == 0 || is_of_here && other.id == settings.id && pid.is_some_and(is_gone)
 }
 
 /// It has ended, and its parent has not heard of it yet (`proc_pid_stat(5)`).
@@ -227,7 +227,7 @@ fn instance(contact: &Contact) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::zookeeper::testing::settings;
+    use crate::zookeeper::testing::{settings, stat};
 
     /// Larger than the kernel's largest (`PID_MAX_LIMIT`).
     const NOBODY: u32 = 1 << 30;
@@ -241,8 +241,11 @@ mod tests {
             pid_namespace: settings.pid_namespace.clone(),
             ..Member::default()
         };
-        assert!(has_died(&dead, &settings));
-        assert!(has_died(&Member { pid: settings.pid, ..dead.clone() }, &settings), "its number is ours now");
+        let ephemeral = Stat { ephemeral_owner: 1, ..stat() };
+        let died = |member: &Member, settings: &Settings| has_died((member, &ephemeral), settings);
+        assert!(died(&dead, &settings));
+        assert!(has_died((&Member::default(), &Stat { ephemeral_owner: 0, ..stat() }), &settings), "it is persistent");
+        assert!(died(&Member { pid: settings.pid, ..dead.clone() }, &settings), "its number is ours now");
         for may_live in [
             Member { pid: std::process::id(), ..dead.clone() },
             Member { pid: 0, ..dead.clone() },
@@ -251,10 +254,10 @@ mod tests {
             Member { pid_namespace: "boot pid:[8]".into(), ..dead.clone() },
             Member { pid_namespace: String::new(), ..dead.clone() },
         ] {
-            assert!(!has_died(&may_live, &settings), "{may_live:?}");
+            assert!(!died(&may_live, &settings), "{may_live:?}");
         }
         let unknown = Settings { pid_namespace: String::new(), ..settings };
-        assert!(!has_died(&Member { pid_namespace: String::new(), ..dead }, &unknown));
+        assert!(!died(&Member { pid_namespace: String::new(), ..dead }, &unknown));
     }
 
     /// It was said when.

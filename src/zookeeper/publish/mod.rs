@@ -20,7 +20,7 @@ use crate::zookeeper::client::connection::Watcher;
 use futures_util::FutureExt as _;
 use futures_util::future::OptionFuture;
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::clock;
 use crate::core::backoff::{Backoff, LONGEST};
@@ -134,6 +134,7 @@ pub(crate) async fn keep(publisher: Arc<Publisher>, contact: Weak<Contact>) {
 async fn follow_orders(publisher: &Publisher, contact: Weak<Contact>) {
     let Some(mut backoff) = contact.upgrade().map(|contact| backoff(&contact)) else { return };
     while let Some(present) = contact.upgrade() {
+        let looked_at = Instant::now();
         let reading = read_orders(publisher, &present);
         let read = done(&present.shared, "The operators' orders cannot be read", reading).await;
         // The election goes on even if the orders could not be read.
@@ -146,7 +147,13 @@ async fn follow_orders(publisher: &Publisher, contact: Weak<Contact>) {
         backoff.reset();
         order_clock::changed(watcher, lapses_in).await;
         contact.upgrade().iter().for_each(|present| present.orders_changed());
+        rest_after(looked_at).await;
     }
+}
+
+/// Whoever writes again and again costs no more than one look in this time, which may write, too.
+async fn rest_after(looked_at: Instant) {
+    sleep(COALESCED.saturating_sub(looked_at.elapsed())).await;
 }
 
 /// `None`: it could not be done, which is reported.

@@ -10,6 +10,9 @@ pub(crate) const VERSION: u32 = 1;
 /// list of short entries fills fifty times as much memory.
 const LONGEST: usize = 256 * 1024;
 
+/// Of a text for people, in characters: an operator types a thousand bytes at most.
+const LONGEST_TEXT: usize = 2048;
+
 /// Of a complaint, which repeats what a stranger may have written.
 const LONGEST_COMPLAINT: usize = 200;
 
@@ -28,6 +31,11 @@ pub enum SchemaError {
     NoLimit,
     #[error("it has an order without an id")]
     OrderWithoutId,
+}
+
+/// As much of a text for people as we keep and show: a stranger may have written it.
+pub(crate) fn cut(text: &str) -> String {
+    text.chars().take(LONGEST_TEXT).collect()
 }
 
 /// Reads the JSON of a format whose version is `version`.

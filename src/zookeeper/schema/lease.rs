@@ -296,7 +296,7 @@ impl Lease {
     pub(crate) fn neighbours(&self) -> impl Iterator<Item = Neighbour> + '_ {
         self.roster.iter().take(Roster::LONGEST).filter_map(|voucher| {
             let (instance, address) = (parse_instance(&voucher.instance)?, voucher.address.parse().ok()?);
-            Some(Neighbour { instance, id: voucher.id.clone(), address })
+            Some(Neighbour { instance, id: json::cut(&voucher.id), address })
         })
     }
 

@@ -98,7 +98,7 @@ impl Member {
     /// How other hosts reach it, if it vouches.
     pub fn neighbour(&self) -> Option<Neighbour> {
         let (instance, address) = (parse_instance(&self.instance)?, self.vouch.parse().ok()?);
-        Some(Neighbour { instance, id: self.id.clone(), address })
+        Some(Neighbour { instance, id: json::cut(&self.id), address })
     }
 
     pub fn written(&self) -> Vec<u8> {

@@ -40,6 +40,7 @@ impl Drain {
     /// The reason why it cannot be parsed; then it orders nothing.
     pub fn read(data: &[u8]) -> Result<Self, SchemaError> {
         let drain: Self = json::read(data, |drain: &Self| drain.v)?;
+        let drain = Self { reason: json::cut(&drain.reason), by: json::cut(&drain.by), ..drain };
         if drain.order.is_empty() { Err(SchemaError::OrderWithoutId) } else { Ok(drain) }
     }
 
@@ -95,6 +96,15 @@ mod tests {
         assert_eq!((open.ends_at(5), open.said(5).as_str()), (None, "by root@adm until somebody ends it: \"kernel\""));
         let eternal = Drain { for_ms: Some(u64::MAX), ..open };
         assert!(eternal.ends_at(5) == Some(i64::MAX) && !eternal.said(5).is_empty());
+    }
+
+    /// Of whoever may write it.
+    #[test]
+    fn a_text_that_is_too_long_is_not_kept() {
+        let drain =
+            Drain { order: "1".into(), reason: "\u{7f}".repeat(200_000), by: "b".repeat(3000), ..Drain::default() };
+        let read = Drain::read(&drain.written()).unwrap();
+        assert_eq!((read.reason.len(), read.by.len()), (2048, 2048));
     }
 
     #[test]

@@ -18,6 +18,9 @@ pub fn about_election(verb: &str, base: &str) -> String {
 /// `zk-leaderctl VERB HOST`, about the elections below this root (within the chroot).
 pub fn about_host(verb: &str, host: &str, root: &str) -> String {
     let root = if root == DEFAULT_ROOT { String::new() } else { format!(" --root {}", word(root)) };
+    if host.starts_with('-') {
+        return format!("zk-leaderctl {verb}{root} -- {}", word(host));
+    }
     format!("zk-leaderctl {verb} {}{root}", word(host))
 }
 
@@ -71,5 +74,6 @@ mod tests {
     fn a_host_is_named_with_every_root_but_the_usual_one() {
         assert_eq!(about_host("undrain", "db1", "/zk-leader-run"), "zk-leaderctl undrain db1");
         assert_eq!(about_host("undrain", "db1", "/jobs"), "zk-leaderctl undrain db1 --root /jobs");
+        assert_eq!(about_host("undrain", "--force", "/jobs"), "zk-leaderctl undrain --root /jobs -- --force");
     }
 }
