@@ -11,7 +11,6 @@ use super::term::HeldTerm;
 use crate::core::action::{Action, Entry, Why};
 use crate::core::event::{Denial, Place, Record, Request, View};
 use crate::core::guard_messages::{Order, RunId};
-use crate::core::lease;
 use crate::core::time::{Now, Timestamp};
 
 /// An unanswered request is repeated after this part of a renewal interval.
@@ -95,11 +94,6 @@ impl Machine {
         }
         self.renew_when_due(now);
         self.look_when_due(now);
-    }
-
-    /// When `--grace` ends a pause that began then, whether a session is open or not.
-    pub(super) fn grace_over_at(&self, paused_at: Timestamp) -> Timestamp {
-        lease::grace_over_at(self.settings.wishes.grace, paused_at)
     }
 
     /// Orders the start if the wait is over and the lease has runway (I2): a recent renewal, or a recent promise of everybody

@@ -9,6 +9,7 @@ use super::term::HeldTerm;
 use super::{Link, Machine};
 use crate::core::action::{Action, ExitReason, Why};
 use crate::core::event::Request;
+use crate::core::lease;
 use crate::core::settings::OnLoss;
 use crate::core::time::{Now, Timestamp};
 
@@ -181,6 +182,11 @@ impl Machine {
     /// The command has run in this term and will run again: there is no process to forward its signals to.
     pub(super) fn is_between_runs(&self) -> bool {
         matches!(self.phase, Phase::Preparing { .. }) && self.held_term.is_some_and(|held| held.has_started)
+    }
+
+    /// When `--grace` ends a pause that began then, whether a session is open or not.
+    pub(super) fn grace_over_at(&self, paused_at: Timestamp) -> Timestamp {
+        lease::grace_over_at(self.settings.wishes.grace, paused_at)
     }
 
     /// When a pause that began then ends with the stop signal.
