@@ -103,6 +103,7 @@ mod tests {
             run: None,
             frozen: false,
             is_ending: false,
+            step: None,
             asks_from: Timestamp::ZERO,
             unasked_until: None,
             vouching: None,

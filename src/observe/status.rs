@@ -252,6 +252,7 @@ pub mod tests {
             run: Some(RunId(1)),
             frozen: false,
             is_ending: false,
+            step: None,
             asks_from: Timestamp::ZERO,
             unasked_until: None,
             vouching: None,

@@ -108,6 +108,7 @@ fn exposed() -> String {
         frozen: false,
         is_ending: false,
         vouching,
+        step: None,
         asks_from: Timestamp::ZERO,
         unasked_until: None,
     };

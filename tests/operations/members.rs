@@ -149,7 +149,7 @@ fn another_one_with_our_id_is_waited_for_as_long_as_its_own_session_may_outlive_
     election.diary.until_started(1);
     wait::until("there are members", || member(&election, "first").is_some());
     let other = r#"{"v":1,"id":"same","host":"elsewhere","pid":7,"session_ms":20000}"#;
-    election.admin.create(&election.path("members/same"), other);
+    election.admin.create_ephemeral(&election.path("members/same"), other);
     let second = election.host("same").session_timeout("2s").spawn();
     second.until_logged("Another participant has our id; if it is still there in 41s");
 }

@@ -140,7 +140,7 @@ fn a_lease_that_ended_first_leaves_after_stop_out_and_says_so() {
     election.until_candidates(2);
     link.stall();
     assert_eq!(election.diary.until_started(2).id, "b");
-    first.until_logged("--after-stop is not run: the lease ended first");
+    first.until_logged("--after-stop is not run: the lease is over");
     assert_eq!(noted(&election), ["before a elected", "before b elected"]);
     election.diary.assert_no_overlap();
 }

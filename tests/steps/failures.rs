@@ -5,7 +5,7 @@ use nix::sys::signal::Signal;
 use super::{election, host, noted, secs, until_noted, wait, with_steps, witness};
 use crate::support::subject::{children_of, guards_of, is_alive};
 use crate::support::tracer::Tracer;
-use crate::support::{Election, Running, diary};
+use crate::support::{Election, Running, diary, http};
 
 /// The first process of the step that runs in the guard of this number.
 fn step_of(host: &Running, guard: usize) -> i32 {
@@ -174,14 +174,19 @@ fn a_step_that_survives_sigkill_costs_its_host_the_lease_and_the_next_one_its_wa
     let election = election();
     let first = with_steps(election.host("a"), &election, "a", "exec sleep 98765", "true");
     // Long enough to catch it before.
-    let first = first.option("--before-start-timeout", "4s").spawn();
-    let step = step_of(&first, BEFORE_START);
+    let first = first.option("--before-start-timeout", "4s").option("--http", "127.0.0.1:0").spawn();
+    let (step, page) = (step_of(&first, BEFORE_START), http::address_of(&first));
     let tracer = Tracer::of(step);
+    assert_eq!(http::status(page)["protection"], "armed", "as for the command");
     let _second = host(&election, "b").spawn();
     election.until_candidates(2);
     let start = election.diary.until_started(1);
     assert_eq!((start.id.as_str(), start.told[1].as_str()), ("b", "unclean"));
     assert!(!first.log().contains("--before-start failed:"), "it lives");
+    wait::until("it is counted", || {
+        let metrics = http::get(page, "/metrics").unwrap().body;
+        metrics.lines().any(|line| line.starts_with("zk_leader_run_stuck_reports_total") && line.ends_with(" 1"))
+    });
     drop(tracer);
     first.until_logged("--before-start failed:");
     assert_eq!(noted(&election), ["before a elected", "before b elected"]);

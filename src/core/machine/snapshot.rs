@@ -7,7 +7,7 @@ use crate::core::action::{ExitReason, PhaseName, Why};
 use crate::core::event::{SessionNumber, View};
 use crate::core::guard_messages::{Deadlines, Grant, RunId};
 use crate::core::lease::Timing;
-use crate::core::settings::OnPause;
+use crate::core::settings::{OnPause, StepKind};
 use crate::core::time::{Sighting, Timestamp};
 use crate::core::vouching::Needed;
 
@@ -29,6 +29,8 @@ pub struct Snapshot {
     pub disabled: bool,
     /// The run whose tree may be alive.
     pub run: Option<RunId>,
+    /// The step around the command that may be alive.
+    pub step: Option<StepKind>,
     /// The command was frozen.
     pub frozen: bool,
     /// The process will exit when nothing runs any more.
@@ -100,6 +102,7 @@ impl Machine {
             barred: self.ineligibilities.is_any().then(|| self.ineligibilities.why()),
             disabled: self.ineligibilities.disabled,
             run: self.run,
+            step: self.step.map(|step| step.kind),
             is_ending: self.is_ending(),
             frozen: paused && self.settings.on_pause == OnPause::Freeze,
             vouching: self.vouched(),

@@ -112,6 +112,10 @@ impl Counters {
         count(&self.auxiliary.get_or_create(&[("command", command), ("outcome", outcome)]));
     }
 
+    pub fn report_stuck(&self) {
+        count(&self.stuck_reports);
+    }
+
     /// The next start with this token is a restart.
     pub fn resume(&self, token: i64) {
         self.last_token.store(token, Ordering::Relaxed);

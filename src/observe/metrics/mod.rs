@@ -68,6 +68,11 @@ impl Metrics {
         self.counters.expect_auxiliary(command.trim_start_matches('-'));
     }
 
+    /// Processes of a step survive SIGKILL.
+    pub fn report_stuck(&self) {
+        self.counters.report_stuck();
+    }
+
     /// Counts a run of it by its outcome.
     pub fn auxiliary_ended(&self, command: &'static str, outcome: &'static str) {
         self.counters.auxiliary_ended(command.trim_start_matches('-'), outcome);

@@ -182,6 +182,11 @@ impl Runner {
         self.order(&Order::Extend { run: self.last, deadlines });
     }
 
+    /// Its survivors count as the command's do.
+    pub(super) fn report_stuck(&self) {
+        self.metrics.report_stuck();
+    }
+
     fn order(&self, order: &Order) {
         if let Err(error) = self.guard.send(order) {
             // If its guard is gone, that is reported, too; a guard that does not read keeps its deadlines.

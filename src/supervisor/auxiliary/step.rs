@@ -59,7 +59,10 @@ impl Step {
                 }
                 _ => match self.runner.ended().await {
                     // The record may be freed after a step: survivors of SIGKILL belong to it.
-                    Some(_) if self.runner.has_survivors() => continue,
+                    Some(_) if self.runner.has_survivors() => {
+                        self.runner.report_stuck();
+                        continue;
+                    }
                     outcome => outcome.unwrap_or(Outcome::TimedOut),
                 },
             };
@@ -116,7 +119,7 @@ impl Step {
 /// Says that a step is left out.
 pub fn skip(kind: StepKind) {
     tracing::warn!(
-        "{} is not run: the lease ended first; what is left here, the next leader's --before-start takes over",
+        "{} is not run: the lease is over, or another host may start already; what is left here, the next leader's --before-start takes over",
         option(kind)
     );
 }
