@@ -311,15 +311,13 @@ impl Machine {
             Ending { timed_out: true, .. } => (ExitReason::TimedOut, Why::TimedOut),
             Ending { status, .. } => (ExitReason::CommandEnded(status), Why::CommandEnded),
         };
-        match self.settings.on_exit {
-            OnExit::Exit => Next::Leave(After::Exit(reason), why),
-            _ if matches!(self.phase, Phase::Stopping { after: After::Exit(_), lapsed: true }) => {
-                // As after a refusal by the servers.
-                Next::Leave(self.after_stop(), why)
-            }
+        match (self.settings.on_exit, self.phase) {
+            (OnExit::Exit, _) => Next::Leave(After::Exit(reason), why),
+            // As after a refusal by the servers.
+            (_, Phase::Stopping { after: after @ After::Exit(_), lapsed: true }) => Next::Leave(after, why),
             _ if self.gone.command || self.gone.check => Next::Leave(self.after_gone(), why),
-            OnExit::Rejoin => Next::Leave(After::Rejoin, why),
-            OnExit::Restart => match self.history.ended(now.lease, &self.settings.service.restart, ending) {
+            (OnExit::Rejoin, _) => Next::Leave(After::Rejoin, why),
+            (OnExit::Restart, _) => match self.history.ended(now.lease, &self.settings.service.restart, ending) {
                 Verdict::Over => Next::Leave(After::Exit(reason), why),
                 Verdict::TooOften => {
                     self.stand_back(now);
@@ -327,14 +325,6 @@ impl Machine {
                 }
                 Verdict::Again { at } => self.after_failure(now, at, ending.timed_out),
             },
-        }
-    }
-
-    /// What the stop that is under way has decided.
-    fn after_stop(&self) -> After {
-        match self.phase {
-            Phase::Stopping { after, .. } => after,
-            _ => After::Rejoin,
         }
     }
 
