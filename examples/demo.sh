@@ -89,8 +89,8 @@ kill "${pid[B]}"; wait "${pid[B]}" || true; sleep 0.2
 say "Who ran when (seconds since the first start), from the commands' own diary"
 awk '
     NR == 1 { zero = $1 }
-    $2 == "started" { n++; host[n] = $3; token[n] = $4; from[n] = $1 }
-    { last[n] = $1 }
+    $2 == "started" { n++; host[n] = $3; token[n] = $4; from[n] = $1; run[$4] = n }
+    { last[run[$4]] = $1 }
     END {
         for (i = 1; i <= n; i++) {
             printf "   %s  %6.2f .. %6.2f   %s", host[i], from[i] - zero, last[i] - zero, token[i]

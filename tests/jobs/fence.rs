@@ -258,7 +258,7 @@ fn the_example_database_refuses_a_leader_whose_time_is_over() {
     let writers = || query("SELECT DISTINCT text FROM entry ORDER BY id");
     let run = |script: &str, token: &str| {
         let mut script = Command::new(path(script));
-        script.args(["late"]).env("LEDGER", &ledger).env("ZK_LEADER_TOKEN", token);
+        script.args(["late"]).env("LEDGER", &ledger).env("ZK_LEADER_TOKEN", token).env("ZK_LEADER_ID", "a");
         script.env("ZK_LEADER_PREVIOUS_ID", "a").env("ZK_LEADER_PREVIOUS_TOKEN", "1").output().unwrap()
     };
     let link = link();
@@ -277,6 +277,7 @@ fn the_example_database_refuses_a_leader_whose_time_is_over() {
     // The fencing alone is enough: nobody has written under this token yet.
     assert!(run("fence.sh", "999999999").status.success());
     assert!(!run("write.sh", &query("SELECT max(token) FROM entry")).status.success());
+    assert!(!run("job.sh", &old).status.success(), "a job that cannot write fails");
     assert_eq!(query("SELECT count(*) FROM entry WHERE text = 'late'"), "0");
     drop(first);
 }
