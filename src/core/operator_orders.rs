@@ -38,7 +38,7 @@ pub struct Prospect {
     pub has_target: bool,
 }
 
-/// Until those who make room come back: before, the old leader lines up again, or the target does in another session.
+/// Until those who make room come back: before, the target lines up again, in another session.
 const FOR_GOOD: Duration = Duration::from_secs(3);
 
 /// The command is disabled on every host.
@@ -98,6 +98,9 @@ pub struct OperatorOrders {
     /// The handover that has lost its point, and when we saw that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pointless: Option<(u64, Timestamp)>,
+    /// The handover that has ended our own term, and when we held that last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    left: Option<(u64, Timestamp)>,
     disabled: bool,
     handing_over: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -142,7 +145,7 @@ impl OperatorOrders {
         let drained = drain.is_some_and(|order| order.force || order.has_others && !self.runs_once);
         let handover = self.orders.handover.filter(|_| !is_over(self.handover_until, now));
         let is_asked = token.is_some() && token == self.orders.asked_for;
-        let handing_over = handover.is_some_and(|order| self.gives_way(order, token)) || is_asked;
+        let handing_over = handover.is_some_and(|order| self.gives_way(now, order, token)) || is_asked;
         let changed = |was: &mut bool, on, reason| {
             let changed = std::mem::replace(was, on) != on;
             changed.then_some(Event::Ineligible { reason, on })
@@ -156,22 +159,34 @@ impl OperatorOrders {
 
     pub fn next_deadline(&self, now: Timestamp) -> Option<Timestamp> {
         let in_vain = self.pointless.map(|(_, since)| since.after(FOR_GOOD));
-        let ends = [self.disabled_until, self.handover_until, self.drained_until, in_vain].into_iter().flatten();
+        let lines_up = self.left.map(|(_, since)| since.after(FOR_GOOD));
+        let ends = [self.disabled_until, self.handover_until, self.drained_until, in_vain, lines_up];
+        let ends = ends.into_iter().flatten();
         ends.filter(|end| *end > now).min()
     }
 
-    fn gives_way(&mut self, order: Handover, token: Option<i64>) -> bool {
+    fn gives_way(&mut self, now: Timestamp, order: Handover, token: Option<i64>) -> bool {
         match token {
             Some(token) if token == order.token => {
                 if order.stop {
                     self.done_with = Some(order.id);
+                    self.left = Some((order.id, now));
                 }
                 order.stop
             }
             // A later term: the order is done, or came too late.
             Some(_) => false,
-            None => order.target == Target::Another && self.done_with != Some(order.id),
+            None if self.done_with == Some(order.id) => self.lets_another_begin(now, order),
+            None => order.target == Target::Another,
         }
+    }
+
+    /// Whoever has handed over lines up when the next term has begun: with a higher priority it would be before its successor. If none
+    /// begins, it is next.
+    fn lets_another_begin(&self, now: Timestamp, order: Handover) -> bool {
+        let has_begun = self.orders.prospect.is_some_and(|seen| seen.of == order.id && seen.newest > order.token);
+        let left = self.left.filter(|(id, _)| *id == order.id);
+        left.is_some_and(|(_, since)| !has_begun && now < since.after(FOR_GOOD))
     }
 }
 
@@ -277,12 +292,23 @@ mod tests {
         assert_eq!(docket.judge(at(1), Some(TOKEN)), [None; 3], "the others make room first");
         docket.hear(at(2), handover(Target::Another, true));
         assert_eq!(docket.judge(at(2), Some(TOKEN)), [None, Some(ineligible(Ineligibility::HandingOver, true)), None]);
-        assert_eq!(
-            docket.judge(at(3), None),
-            [None, Some(ineligible(Ineligibility::HandingOver, false)), None],
-            "behind the target"
-        );
-        assert_eq!(docket.judge(at(4), Some(TOKEN + 1)), [None; 3], "the order is not for a later term");
+        assert_eq!(docket.judge(at(4), None), [None; 3], "the target leads first");
+        assert_eq!(docket.next_deadline(at(4)), Some(at(5)));
+        assert_eq!(docket.judge(at(5), None)[1], Some(ineligible(Ineligibility::HandingOver, false)), "it does not");
+        assert_eq!(docket.judge(at(6), Some(TOKEN + 1)), [None; 3], "the order is not for a later term");
+    }
+
+    /// With a higher priority it would be before its successor, whose read may take longer than its own candidate.
+    #[test]
+    fn who_has_handed_over_lines_up_when_the_next_term_has_begun() {
+        for target in [Target::Anyone, Target::Another] {
+            let mut docket = docket(handover(target, true));
+            assert!(docket.judge(at(2), Some(TOKEN))[1].is_some());
+            assert_eq!(docket.judge(at(2), None), [None; 3]);
+            let prospect = Some(Prospect { of: 1, newest: TOKEN + 1, has_target: true });
+            docket.hear(at(2), Orders { prospect, ..handover(target, true) });
+            assert_eq!(docket.judge(at(2), None)[1], Some(ineligible(Ineligibility::HandingOver, false)));
+        }
     }
 
     #[test]

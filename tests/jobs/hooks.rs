@@ -215,6 +215,7 @@ fn a_second_stop_while_the_command_stops_cuts_the_last_hooks_short_too() {
     let mut host = host.witness(&election.diary, &["ignore-term"]).spawn();
     election.diary.until_started(1);
     host.signal(Signal::SIGTERM);
+    host.until_logged("leading -> stopping");
     // At once it would be the same request.
     wait::pass(wait::SETTLED);
     host.signal(Signal::SIGTERM);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use super::{election, link};
-use crate::support::subject::{collect, copy_program, example, is_alive};
+use crate::support::subject::{children_of, collect, copy_program, example, is_alive};
 use crate::support::{Election, diary, wait};
 
 const HELP: &str = "this test holds a file lease: apt-get install perl";
@@ -75,9 +75,11 @@ fn a_lease_that_runs_out_while_the_command_is_being_executed_ends_it() {
     let command = [witness.to_str().unwrap(), election.diary.path().to_str().unwrap()].map(str::to_owned);
     let host = election.host_behind(&link, "a").command(&command.each_ref().map(String::as_str)).spawn();
     host.until_logged("following -> leading");
+    let child = wait::for_some("it is being executed", || children_of(host.guard_pid()).into_iter().next());
     link.stall();
     let _next = election.steady_host("b").spawn();
     assert_eq!(election.diary.until_started(1).id, "b");
+    assert!(!is_alive(child), "it would run as soon as it can");
     drop(held);
     election.diary.until_alive();
     assert!(election.diary.starts().iter().all(|start| start.id == "b"));

@@ -168,7 +168,7 @@ fn a_command_that_reads_the_terminal_in_the_background_stops_its_job_and_fg_cont
         enters(&terminal, "sh job &");
         // It may stand still before it can log the start.
         terminal.until_shown("Stopped");
-        let guard = wait::for_some("there is a guard", || guard_of(&election.name));
+        let guard = wait::for_some("there is a guard", || guard_of(&election));
         let before = sleeps(guard);
         wait::pass(super::secs(1));
         assert!(sleeps(guard) - before < 1_000, "the guard is busy");
@@ -206,11 +206,14 @@ fn a_command_in_the_foreground_of_a_terminal_reads_it_without_an_option() {
     wait::until("the command has ended", || election.state() == "free");
 }
 
-/// The guard of the one host of this election, by its name and command line. (The host itself stands still with its job.)
-fn guard_of(election: &str) -> Option<i32> {
+/// The guard of the one host of this election, by its name and command line. (The host itself stands still with its job.) Another suite
+/// may have an election of that name, at other servers.
+fn guard_of(election: &Election) -> Option<i32> {
     let is_guard = |pid: &i32| {
         let of_process = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
-        of_process("comm").trim() == "zk-leader-guard" && of_process("cmdline").split('\0').any(|word| word == election)
+        let line = of_process("cmdline");
+        let has = |wanted: &str| line.split('\0').any(|word| word == wanted);
+        of_process("comm").trim() == "zk-leader-guard" && has(&election.name) && has(election.servers())
     };
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).find(is_guard)

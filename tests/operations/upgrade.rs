@@ -83,7 +83,7 @@ fn old_and_new_take_over_from_each_other_whatever_happens_to_the_leader() {
     // No daemons: where guard and supervisor are stopped together, those are out of reach (docs/design.md, limits).
     let stubborn = |host: Subject| host.witness(&election.diary, &["ignore-term"]);
     let host = |at: usize| {
-        let host = stubborn(election.host_behind(&links[at], &at.to_string()).session_timeout("4s"));
+        let host = stubborn(election.host_behind(&links[at], &at.to_string()).session_timeout("8s"));
         of_version(at % 2 == 0, host).spawn()
     };
     let mut hosts: Vec<_> = (0..4)

@@ -27,6 +27,9 @@ const OWN_LEASE: &str = "own lease";
 /// Number of terms kept.
 pub(crate) const KEPT: usize = 50;
 
+/// So far the clocks of two hosts may differ, in milliseconds.
+const CLOCKS_DIFFER_BY: i64 = 600_000;
+
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug, Default)]
 #[serde(default)]
 pub struct Term {
@@ -78,8 +81,9 @@ impl History {
             known.until = term.until.or(known.until);
             known.ended = term.ended.clone().or(known.ended.take());
         } else {
-            let last_before = self.terms.iter().rposition(|known| known.is_before(term));
-            self.terms.insert(last_before.map_or(0, |at| at + 1), term.clone());
+            let next = self.terms.iter().position(|known| known.is_next_after(term));
+            let last_before = || self.terms.iter().rposition(|known| known.is_before(term)).map_or(0, |at| at + 1);
+            self.terms.insert(next.unwrap_or_else(last_before), term.clone());
         }
         // First, because what follows compares each with each: a stranger may have written many.
         let surplus = self.terms.len().saturating_sub(KEPT);
@@ -99,6 +103,13 @@ impl Term {
     /// start lower again if the history was taken to another ensemble: then the later term has the lower token.
     fn is_before(&self, new: &Self) -> bool {
         self.token < new.token || self.since < new.since
+    }
+
+    /// Whether the other one, which is written down late, came right before this one, whatever the clocks of the two hosts say. In a
+    /// history that was taken to another ensemble, the other one began long after it.
+    fn is_next_after(&self, other: &Self) -> bool {
+        let is_next = self.slot == other.slot && Some(self.term) == other.term.checked_add(1);
+        is_next && self.token > other.token && other.since.saturating_sub(self.since) < CLOCKS_DIFFER_BY
     }
 
     /// Until when its command may run although a later term has begun; `None`: it does not. Its own host has not said that it has
@@ -276,6 +287,16 @@ mod tests {
         let late = Term { since: 2_000_000_000_000, ..open };
         history.put(&late);
         assert_eq!((history.terms.len(), history.terms.last()), (KEPT, Some(&late)));
+    }
+
+    /// Else the term of the present leader would be told as ended.
+    #[test]
+    fn a_term_that_is_written_late_by_a_host_whose_clock_is_fast_stands_before_the_next_one() {
+        let mut history = History::default();
+        history.put(&Term { term: 2, ..term(12) });
+        history.put(&Term { term: 1, since: 1012, ..term(10) });
+        let told: Vec<_> = history.terms.iter().map(|term| (term.token, term.ended.is_some())).collect();
+        assert_eq!(told, [(10, true), (12, false)]);
     }
 
     #[test]
