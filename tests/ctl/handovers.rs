@@ -24,6 +24,25 @@ fn a_handover_goes_to_the_next_in_line_and_the_old_leader_to_the_end() {
     election.diary.assert_no_overlap();
 }
 
+/// Its successor is far away, and reads of the release when the old leader could be before it in line again.
+#[test]
+fn a_leader_of_higher_priority_hands_over_to_a_host_that_is_far_away() {
+    let (election, far) = (election(), link());
+    let _first = election.steady_host("a").option("--priority", "10").spawn();
+    election.diary.until_started(1);
+    let _second = election.host_behind(&far, "b").session_timeout(STEADY).spawn();
+    wait::until("it is in line", || line(&election) == ["a", "b"]);
+    wait::until("it has said who it is", || election.admin.exists(&election.path("members/b")));
+    far.tamper(|frame| {
+        wait::pass(Duration::from_millis(100));
+        frame
+    });
+    let said = ctl(&["handover", &election.name, "--wait"]);
+    assert!(said.code == 0 && said.output.contains("b leads, token "), "{said:?}");
+    assert_eq!(election.diary.until_started(2).id, "b");
+    election.diary.assert_no_overlap();
+}
+
 /// Elected is not yet led: what comes before the command may last, and may fail.
 #[test]
 fn a_handover_is_done_when_the_command_of_the_next_leader_runs() {
