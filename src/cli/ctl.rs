@@ -14,7 +14,8 @@ pub const PROGRAM: &str = "zk-leaderctl";
 /// It is safe on an election that is running: status, list, history, token-check, lease and doctor write no znode.
 ///
 /// It speaks to the same ensemble as zk-leader-run, with the same --connect, variables
-/// (ZK_LEADER_RUN_CONNECT and so on) and configuration file. Without a name, the only election below /zk-leader-run is meant.
+/// (ZK_LEADER_RUN_CONNECT and so on) and configuration file. Without a name, the only election below /zk-leader-run is
+/// meant, if we may read all that is there.
 #[derive(Parser, Clone, Debug)]
 #[command(
     name = "zk-leaderctl",

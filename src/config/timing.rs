@@ -12,7 +12,9 @@ type NameOf<'a> = &'a dyn Fn(&'static str) -> String;
 
 /// The margins, if the ensemble grants the session timeout that we ask for.
 pub fn check(session_timeout: Duration, wishes: &Wishes, name_of: NameOf) -> Result<Timing, ConfigError> {
-    Timing::new(session_timeout, wishes).map_err(|error| misfit(session_timeout, wishes, &error, name_of))
+    let timing =
+        Timing::new(session_timeout, wishes).and_then(|timing| timing.bears_no_outage().map_or(Ok(timing), Err));
+    timing.map_err(|error| misfit(session_timeout, wishes, &error, name_of))
 }
 
 fn misfit(session_timeout: Duration, wishes: &Wishes, error: &TimingError, name_of: NameOf) -> ConfigError {
@@ -69,6 +71,8 @@ pub fn remedy(wishes: &Wishes, error: &TimingError) -> String {
         }
         TimingError::TooTight { session_timeout, .. } => session_timeout,
     };
+    // Of a pause that is too short, the next refusal tells.
+    let wishes = &Wishes { max_pause: None, ..*wishes };
     let found = within(granted, wishes).join(", or ");
     let plain = Timing::new(granted, &Wishes { lease: None, reserve: None, ..*wishes });
     match (wishes.lease, wishes.reserve) {
@@ -247,5 +251,10 @@ mod tests {
         check(T, &wishes, &option).unwrap();
         let error = Timing::new(Duration::from_secs(40), &wishes).unwrap_err();
         assert_eq!(remedy(&wishes, &error), "write --max-pause at least that");
+        Timing::new(Duration::from_secs(18), &wishes).expect("it bears a shorter outage than it should, and works");
+        let both = Wishes { lease: Some(T), max_pause: Some(Duration::from_secs(20)), ..DEFAULTS };
+        let forty = Duration::from_secs(40);
+        let way_out = remedy(&both, &Timing::new(forty, &both).unwrap_err());
+        assert!(way_out.starts_with("write --lease at least "), "{way_out}");
     }
 }

@@ -87,7 +87,8 @@ pub enum TimingError {
     },
     /// Longer than [`LEASE_LONGEST`].
     LeaseTooLong { lease: Duration, session_timeout: Duration },
-    /// `--max-pause` under the reserve + 2 connection timeouts + 2 I: the command would be stopped between two renewals.
+    /// `--max-pause` under the reserve + 2 connection timeouts + 2 I, which would bear no outage. In a session that was granted: under the
+    /// reserve + 2 I, so that the command would be stopped between two renewals.
     PauseTooShort { max_pause: Duration, reserve: Duration, connection_timeout: Duration, renewal_interval: Duration },
     /// A pause longer than the lease would allow split brain (T21).
     GraceTooLong { grace: Duration, longest: Duration },
@@ -136,18 +137,24 @@ impl Timing {
         }
         match (self.grace, self.max_pause) {
             (Some(grace), None) if grace > left => Err(TimingError::GraceTooLong { grace, longest: left }),
-            (_, Some(max_pause)) if max_pause < self.shortest_max_pause() => Err(TimingError::PauseTooShort {
-                max_pause,
-                reserve: self.reserve,
-                connection_timeout: self.connection_timeout,
-                renewal_interval: self.renewal_interval,
-            }),
+            // Whoever bears no outage may run; whoever is stopped between two renewals may not.
+            (_, Some(max_pause)) if max_pause < self.reserve + 2 * self.renewal_interval => {
+                Err(self.pause_too_short(max_pause))
+            }
             _ => Ok(self),
         }
     }
 
-    fn shortest_max_pause(&self) -> Duration {
-        self.reserve + 2 * self.connection_timeout + 2 * self.renewal_interval
+    /// That a pause bears no outage. `None`: it does.
+    pub fn bears_no_outage(&self) -> Option<TimingError> {
+        let shortest = self.reserve + 2 * self.connection_timeout + 2 * self.renewal_interval;
+        let max_pause = self.max_pause.filter(|max_pause| *max_pause < shortest)?;
+        Some(self.pause_too_short(max_pause))
+    }
+
+    fn pause_too_short(&self, max_pause: Duration) -> TimingError {
+        let Self { reserve, connection_timeout, renewal_interval, .. } = *self;
+        TimingError::PauseTooShort { max_pause, reserve, connection_timeout, renewal_interval }
     }
 
     /// The time that must be left over for an outage.

@@ -25,6 +25,8 @@ pub(super) struct CommandGuard {
     state: State,
     /// For the next guard, while it waits for that place.
     orders: Vec<Order>,
+    /// Orders that found no memory, and that are sent before the next one.
+    late: Vec<Order>,
     /// The next guard, and the guards of auxiliary commands, which are not orphans of the command.
     spared: Vec<Process>,
     stuck_reports: StuckReports,
@@ -82,6 +84,7 @@ impl CommandGuard {
             next,
             state: State::Alive,
             orders: Vec::new(),
+            late: Vec::new(),
             spared,
             stuck_reports: StuckReports::default(),
             survivors_told_at: None,
@@ -105,17 +108,26 @@ impl CommandGuard {
         self.pass_on(order);
     }
 
+    fn send_or_keep(&mut self, order: &Order) {
+        // The death of a guard is reported by its handle.
+        match self.guard.send(order).or_else(unless_gone) {
+            Err(error) if finds_no_memory(&error) && may_be_late(order) => {
+                tracing::warn!(%error, ?order, "The guard could not be told for now");
+                let is_of_use = !matches!(order, Order::Extend { .. }) && self.late.len() < LATE;
+                self.late.extend(is_of_use.then_some(*order));
+            }
+            Err(error) => self.kill(&format!("took no order ({error})")),
+            Ok(()) => {}
+        }
+    }
+
     fn pass_on(&mut self, order: &Order) {
         match self.state {
             State::Alive => {
-                // The death of a guard is reported by its handle.
-                match self.guard.send(order).or_else(unless_gone) {
-                    Err(error) if finds_no_memory(&error) && loss_of(order).is_some() => {
-                        tracing::warn!(%error, "The guard could not be told of {}", loss_of(order).unwrap_or_default());
-                    }
-                    Err(error) => self.kill(&format!("took no order ({error})")),
-                    Ok(()) => {}
+                for earlier in std::mem::take(&mut self.late) {
+                    self.send_or_keep(&earlier);
                 }
+                self.send_or_keep(order);
             }
             State::Replaced => self.orders.push(*order),
             State::Killed | State::Gone | State::EndingOrphans => {}
@@ -257,20 +269,19 @@ fn finds_no_memory(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOBUFS | libc::ENOMEM))
 }
 
-/// What is lost with an order without which no command runs longer.
-fn loss_of(order: &Order) -> Option<&'static str> {
+/// So many orders are kept.
+const LATE: usize = 16;
+
+/// Whether no command runs longer for want of this order: the next renewal makes an earlier one good, and the others are sent before it.
+fn may_be_late(order: &Order) -> bool {
     match order {
-        Order::Extend { .. } => Some("a renewal; the next one makes that good"),
-        Order::Pause { .. } | Order::Resume { .. } => {
-            Some("the loss of contact or its return; the lease file does not show it")
-        }
-        Order::Signal { .. } => Some("a signal, which the command does not get"),
+        Order::Extend { .. } | Order::Pause { .. } | Order::Resume { .. } | Order::Signal { .. } => true,
         Order::Start { .. }
         | Order::Stop { .. }
         | Order::Kill { .. }
         | Order::Freeze { .. }
         | Order::Thaw { .. }
-        | Order::Retire { .. } => None,
+        | Order::Retire { .. } => false,
     }
 }
 
@@ -314,7 +325,7 @@ fn log_stuck(survivors: u32) {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
+    use std::cell::{Cell, RefCell};
     use std::rc::Rc;
 
     use futures_util::future::LocalBoxFuture;
@@ -386,20 +397,60 @@ mod tests {
         assert_eq!(guard.stop_by, None);
     }
 
+    /// Its buffers find no memory at first. What it was told.
+    #[derive(Debug)]
+    struct Full(Rc<Cell<u32>>, Rc<RefCell<Vec<Order>>>);
+
+    impl Simulated for Full {
+        fn send(&self, order: &Order) -> io::Result<()> {
+            if let Some(left) = self.0.get().checked_sub(1) {
+                self.0.set(left);
+                return Err(io::Error::from_raw_os_error(libc::ENOBUFS));
+            }
+            self.1.borrow_mut().push(*order);
+            Ok(())
+        }
+        fn send_auxiliary(&self, _: &AuxiliaryCommand) -> io::Result<()> {
+            Ok(())
+        }
+        fn hand_over(&mut self) -> Option<HandedOver> {
+            None
+        }
+        fn kill(&self) {
+            self.1.borrow_mut().clear();
+        }
+        fn recv(&mut self) -> LocalBoxFuture<'_, Option<Report>> {
+            Box::pin(std::future::pending())
+        }
+        fn end_orphans(&mut self) -> LocalBoxFuture<'_, ()> {
+            Box::pin(std::future::ready(()))
+        }
+        fn dismiss(self: Box<Self>) -> LocalBoxFuture<'static, ()> {
+            Box::pin(std::future::ready(()))
+        }
+    }
+
+    /// A command that was paused must hear that it may go on; a renewal comes soon.
     #[test]
-    fn an_order_without_which_nothing_runs_longer_costs_no_guard_if_it_finds_no_memory() {
+    fn an_order_that_finds_no_memory_is_sent_before_the_next_one_unless_a_command_would_run_longer_without_it() {
         let run = RunId(1);
         let deadlines = Deadlines { stop_at: Timestamp::NEVER, kill_at: Timestamp::NEVER };
-        let may_be_lost = [
-            Order::Extend { run, deadlines },
-            Order::Pause { run },
-            Order::Resume { run },
-            Order::Signal { run, signal: libc::SIGUSR1 },
-        ];
-        assert!(may_be_lost.iter().all(|order| loss_of(order).is_some()));
-        let must_not = [Order::Kill { run }, Order::Stop { run, by: Timestamp::ZERO }, Order::Retire { run }];
-        assert!(must_not.iter().all(|order| loss_of(order).is_none()));
-        let no_memory = |error| finds_no_memory(&io::Error::from_raw_os_error(error));
-        assert!(no_memory(libc::ENOBUFS) && no_memory(libc::ENOMEM) && !no_memory(libc::EAGAIN));
+        let (extend, resume) = (Order::Extend { run, deadlines }, Order::Resume { run });
+        let signal = Order::Signal { run, signal: libc::SIGUSR2 };
+        let after_loss_of = |orders: &[Order]| {
+            let told = Rc::new(RefCell::new(Vec::new()));
+            let full = Cell::new(u32::try_from(orders.len()).unwrap());
+            let guard = Guard::Simulated(Box::new(Full(Rc::new(full), Rc::clone(&told))));
+            let mut guard = CommandGuard::new((guard, None), &[]).unwrap();
+            orders.iter().for_each(|order| guard.send(order));
+            guard.send(&extend);
+            told.take()
+        };
+        assert_eq!(after_loss_of(&[resume]), [resume, extend]);
+        assert_eq!(after_loss_of(&[signal]), [signal, extend]);
+        assert_eq!(after_loss_of(&[extend]), [extend], "it makes the first one good");
+        for lethal in [Order::Kill { run }, Order::Stop { run, by: Timestamp::ZERO }, Order::Thaw { run }] {
+            assert_eq!(after_loss_of(&[lethal]), [], "its guard is killed");
+        }
     }
 }

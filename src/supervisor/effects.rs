@@ -79,8 +79,8 @@ impl Effects {
     /// The hosts that the line about this change names.
     fn others(&self, transition: &Transition) -> Vec<String> {
         match transition.why {
-            // Who prepares has been elected, and holds the lease itself.
-            Why::WaitOver | Why::TooLate if transition.from == PhaseName::Following => self.election.lease_holders(),
+            // Who prepares holds the lease itself.
+            Why::WaitOver | Why::TooLate if transition.from != PhaseName::Preparing => self.election.lease_holders(),
             Why::TookOver | Why::Elected => self.election.leader_before().into_iter().collect(),
             _ => Vec::new(),
         }

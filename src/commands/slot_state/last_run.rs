@@ -41,12 +41,17 @@ fn end_in(slot: &SlotView, run: &Run, election: &ElectionView) -> End {
     let is_its_term = slot.token() == run.token;
     match slot_state::of(slot, election) {
         SlotState::Led { .. } | SlotState::Waiting { .. } if is_its_term => End::Running,
-        // A record that was lost may be that of another term.
-        SlotState::CutOff { .. } | SlotState::Unknown => End::MayRun,
+        // A record that was lost may have been of that term.
+        SlotState::CutOff { .. } if is_its_term || is_lost(slot) => End::MayRun,
+        SlotState::Unknown => End::MayRun,
         SlotState::Nobody { why: LeaseRunsOut { .. } | GaveWay { is_over: false, .. } } if is_its_term => End::MayRun,
         SlotState::Overdue { .. } if is_its_term && !dies_in_time(slot) => End::MayRun,
         _ => End::Interrupted,
     }
+}
+
+fn is_lost(slot: &SlotView) -> bool {
+    slot.lease.as_ref().is_none_or(|(lease, _)| lease.known_holder().is_none())
 }
 
 fn dies_in_time(slot: &SlotView) -> bool {
@@ -111,6 +116,7 @@ pub(in crate::commands) fn as_json(election: &ElectionView) -> Value {
 mod tests {
     use super::*;
     use crate::config::ctl::OutputFormat;
+    use crate::zookeeper::admin::Facts;
 
     const OUTPUT: Output = Output { format: OutputFormat::Plain, coloured: false, now: 100_000 };
 
@@ -158,6 +164,13 @@ mod tests {
             assert!(said.contains("whether it runs is not known"), "{record}: {said}");
         }
         assert!(within(&plain, Some(1)).contains("was interrupted"), "its lease ran out");
+        let later = SlotView {
+            lease: slot_state::tests::record(&vouched),
+            term: Some(Facts { mzxid: 9, ..Facts::default() }),
+            ..SlotView::default()
+        };
+        let election = ElectionView { last_run: Some(Run::default()), slots: vec![later], ..ElectionView::default() };
+        assert_eq!(end(&Run::default(), &election), End::Interrupted, "it was of an earlier term");
         assert!(within(r#"{"v":1,"state":"free","lease_ms":15000}"#, None).contains("was interrupted"));
     }
 

@@ -39,6 +39,8 @@ pub(super) struct Runner {
     guards: Vec<Process>,
     /// Counts its runs.
     metrics: Arc<Metrics>,
+    /// What survives SIGKILL counts as of the command: it may act when the lease is over.
+    pub counts_survivors: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -92,7 +94,19 @@ impl Runner {
         metrics.expect_auxiliary(name);
         let (guards, metrics) = (guards.to_vec(), Arc::clone(metrics));
         let (last, lethal_from) = (RunId(0), Timestamp::NEVER);
-        Self { name, guard, timeout, identity, last, state: State::Idle, lethal_from, was_late: false, guards, metrics }
+        Self {
+            name,
+            guard,
+            timeout,
+            identity,
+            last,
+            state: State::Idle,
+            lethal_from,
+            was_late: false,
+            guards,
+            metrics,
+            counts_survivors: false,
+        }
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -180,11 +194,6 @@ impl Runner {
     /// Moves the deadlines of the present run, never closer.
     pub(super) fn extend(&self, deadlines: Deadlines) {
         self.order(&Order::Extend { run: self.last, deadlines });
-    }
-
-    /// Its survivors count as the command's do.
-    pub(super) fn report_stuck(&self) {
-        self.metrics.report_stuck();
     }
 
     fn order(&self, order: &Order) {
@@ -284,6 +293,9 @@ impl Runner {
             }),
             Report::Stuck { run, survivors } => {
                 tracing::error!(survivors, "Processes of {} survive SIGKILL (uninterruptible sleep?)", self.name);
+                if self.counts_survivors {
+                    self.metrics.report_stuck();
+                }
                 (run == self.last).then_some(Outcome::TimedOut)
             }
             Report::TreeEnded { .. }

@@ -23,7 +23,8 @@ pub(super) struct Step {
 }
 
 impl Step {
-    pub(super) fn new(kind: StepKind, runner: Runner) -> Self {
+    pub(super) fn new(kind: StepKind, mut runner: Runner) -> Self {
+        runner.counts_survivors = true;
         let (time_is_up, kill_at) = (Timestamp::NEVER, Timestamp::NEVER);
         Self { kind, runner, token: None, is_refused: false, time_is_up, kill_at }
     }
@@ -59,10 +60,7 @@ impl Step {
                 }
                 _ => match self.runner.ended().await {
                     // The record may be freed after a step: survivors of SIGKILL belong to it.
-                    Some(_) if self.runner.has_survivors() => {
-                        self.runner.report_stuck();
-                        continue;
-                    }
+                    Some(_) if self.runner.has_survivors() => continue,
                     outcome => outcome.unwrap_or(Outcome::TimedOut),
                 },
             };

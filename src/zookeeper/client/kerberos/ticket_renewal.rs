@@ -26,7 +26,7 @@ pub(crate) async fn keep(principal: Principal, hosts: Vec<String>) -> Infallible
         sleep(EVERY).await;
         let complaint = first(&principal, &hosts).await;
         match &complaint {
-            Some(Complaint { text, .. }) if known != complaint => tracing::warn!("The next login would fail: {text}"),
+            Some(Complaint { text, .. }) if known != complaint => tracing::warn!("The next login may fail: {text}"),
             None if known.is_some() => tracing::info!("Tickets of Kerberos are there again"),
             _ => {}
         }
@@ -34,12 +34,12 @@ pub(crate) async fn keep(principal: Principal, hosts: Vec<String>) -> Infallible
     }
 }
 
+/// Asks for each of them: one that nobody knows must not keep the others from theirs.
 async fn first(principal: &Principal, hosts: &[String]) -> Option<Complaint> {
+    let mut first = None;
     for host in hosts {
         let complaint = complaint(principal, host, AT_MOST).await;
-        if complaint.is_some() {
-            return complaint;
-        }
+        first = first.or(complaint);
     }
-    None
+    first
 }
