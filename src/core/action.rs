@@ -306,6 +306,13 @@ pub enum ExitReason {
     StoodStill,
 }
 
+impl ExitReason {
+    /// The servers refuse us for good, whatever the command does.
+    pub const fn is_refusal(self) -> bool {
+        matches!(self, Self::Forbidden(_) | Self::BadTiming(_))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;

@@ -442,7 +442,9 @@ mod tests {
             let full = Cell::new(u32::try_from(orders.len()).unwrap());
             let guard = Guard::Simulated(Box::new(Full(Rc::new(full), Rc::clone(&told))));
             let mut guard = CommandGuard::new((guard, None), &[]).unwrap();
-            orders.iter().for_each(|order| guard.send(order));
+            for order in orders {
+                guard.send(order);
+            }
             guard.send(&extend);
             told.take()
         };

@@ -313,13 +313,7 @@ impl Machine {
         };
         match (self.settings.on_exit, self.phase) {
             (OnExit::Exit, _) => Next::Leave(After::Exit(reason), why),
-            // The servers refuse us for good.
-            (
-                _,
-                Phase::Stopping {
-                    after: after @ After::Exit(ExitReason::Forbidden(_) | ExitReason::BadTiming(_)), ..
-                },
-            ) => Next::Leave(after, why),
+            (_, Phase::Stopping { after: after @ After::Exit(end), .. }) if end.is_refusal() => Next::Leave(after, why),
             _ if self.gone.command || self.gone.check => Next::Leave(self.after_gone(), why),
             (OnExit::Rejoin, _) => Next::Leave(After::Rejoin, why),
             (OnExit::Restart, _) => match self.history.ended(now.lease, &self.settings.service.restart, ending) {
