@@ -73,7 +73,7 @@ wait
 suspend_autogroup
 step "Tests that compute: ${computing[*]}" computing &
 # One suite after the other in each of three rows, and in each suite more tests at once than there are cores.
-export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(($(nproc) + 1))}
+export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(($(nproc) + 2))}
 tests_beside "Tests that wait: ${waiting[*]}" --features kerberos "${waiting[@]/#/--test=}"
 tests_beside "Tests that wait, too: ${waiting_too[*]}" --features kerberos "${waiting_too[@]/#/--test=}"
 tests_beside "All other tests" --features kerberos --lib --bins --test=kerberos "${others[@]/#/--test=}"
