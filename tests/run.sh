@@ -36,7 +36,7 @@ without_warnings() { # without_warnings COMMAND...
 }
 
 computing=(model shell simulation machine_properties cli)
-waiting=(access election endurance chaos)
+waiting=(access election endurance chaos steps)
 waiting_too=(guard hostile_peer zookeeper_layer jobs)
 mapfile -t others < <(printf '%s\n' tests/*.rs tests/*/main.rs | sed 's,^tests/,,; s,/main\.rs$,,; s,\.rs$,,' |
     grep -vxF -f <(printf '%s\n' kerberos ansible "${computing[@]}" "${waiting[@]}" "${waiting_too[@]}"))

@@ -32,7 +32,8 @@ pub const fn phase(phase: PhaseName) -> &'static str {
     }
 }
 
-/// Who would kill the tree of the command, or of a step around it, at its deadline. A tree that may live has one (I7), held by the guard and by a kernel timer.
+/// Who would kill the tree of the command, or of a step around it, at its deadline. A tree that may live has one (I7), held by the guard and
+/// by a kernel timer.
 pub const fn protection(snapshot: &Snapshot, guard_gone: bool) -> &'static str {
     match (guard_gone, snapshot.run.is_some() || snapshot.step.is_some()) {
         (true, _) => "gone",

@@ -117,7 +117,8 @@ impl Step {
 /// Says that a step is left out.
 pub fn skip(kind: StepKind) {
     tracing::warn!(
-        "{} is not run: the lease is over, or another host may start already; what is left here, the next leader's --before-start takes over",
+        "{} is not run: the lease is over, or another host may start already; what is left here, the next leader's --before-start takes \
+         over",
         option(kind)
     );
 }
