@@ -332,7 +332,6 @@ mod tests {
 
     use super::*;
     use crate::core::guard_messages::{Cause, Deadlines, Grant, RunId};
-    use crate::guard::briefing::AuxiliaryCommand;
     use crate::supervisor::guard_interface::Simulated;
 
     /// It takes no order, and its end is slow to come. How often it was killed.
@@ -343,23 +342,11 @@ mod tests {
         fn send(&self, _: &Order) -> io::Result<()> {
             Err(ErrorKind::WouldBlock.into())
         }
-        fn send_auxiliary(&self, _: &AuxiliaryCommand) -> io::Result<()> {
-            Ok(())
-        }
-        fn hand_over(&mut self) -> Option<HandedOver> {
-            None
-        }
         fn kill(&self) {
             self.0.set(self.0.get() + 1);
         }
         fn recv(&mut self) -> LocalBoxFuture<'_, Option<Report>> {
             Box::pin(std::future::ready(None))
-        }
-        fn end_orphans(&mut self) -> LocalBoxFuture<'_, ()> {
-            Box::pin(std::future::ready(()))
-        }
-        fn dismiss(self: Box<Self>) -> LocalBoxFuture<'static, ()> {
-            Box::pin(std::future::ready(()))
         }
     }
 
@@ -410,23 +397,8 @@ mod tests {
             self.1.borrow_mut().push(*order);
             Ok(())
         }
-        fn send_auxiliary(&self, _: &AuxiliaryCommand) -> io::Result<()> {
-            Ok(())
-        }
-        fn hand_over(&mut self) -> Option<HandedOver> {
-            None
-        }
         fn kill(&self) {
             self.1.borrow_mut().clear();
-        }
-        fn recv(&mut self) -> LocalBoxFuture<'_, Option<Report>> {
-            Box::pin(std::future::pending())
-        }
-        fn end_orphans(&mut self) -> LocalBoxFuture<'_, ()> {
-            Box::pin(std::future::ready(()))
-        }
-        fn dismiss(self: Box<Self>) -> LocalBoxFuture<'static, ()> {
-            Box::pin(std::future::ready(()))
         }
     }
 

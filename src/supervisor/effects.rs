@@ -103,17 +103,14 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use futures_util::future::{BoxFuture, LocalBoxFuture};
+    use futures_util::future::BoxFuture;
     use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
     use tokio::sync::{Mutex, watch};
     use tokio::time::timeout;
 
     use super::*;
     use crate::core::event::Event;
-    use crate::core::guard_messages::Report;
     use crate::core::vouching::Word;
-    use crate::guard::briefing::AuxiliaryCommand;
-    use crate::guard::handle::upgrade::HandedOver;
     use crate::supervisor::guard_interface::{Guard, Simulated};
     use crate::vouching::message::{Message, Said};
     use crate::vouching::{Memory, Network};
@@ -131,22 +128,6 @@ mod tests {
     impl Simulated for Idle {
         fn send(&self, _: &Order) -> io::Result<()> {
             Ok(())
-        }
-        fn send_auxiliary(&self, _: &AuxiliaryCommand) -> io::Result<()> {
-            Ok(())
-        }
-        fn hand_over(&mut self) -> Option<HandedOver> {
-            None
-        }
-        fn kill(&self) {}
-        fn recv(&mut self) -> LocalBoxFuture<'_, Option<Report>> {
-            Box::pin(std::future::pending())
-        }
-        fn end_orphans(&mut self) -> LocalBoxFuture<'_, ()> {
-            Box::pin(std::future::ready(()))
-        }
-        fn dismiss(self: Box<Self>) -> LocalBoxFuture<'static, ()> {
-            Box::pin(std::future::ready(()))
         }
     }
 

@@ -1,6 +1,7 @@
 //! A guard as the supervisor sees it: a forked process, or a part of a simulation.
 
 use std::fmt;
+use std::future::{pending, ready};
 use std::io;
 use std::os::fd::BorrowedFd;
 
@@ -13,15 +14,31 @@ use crate::guard::handle::Handle;
 use crate::guard::handle::upgrade::HandedOver;
 use crate::guard::probe::Prober;
 
-/// A guard that is no process. Each method does what [`Handle`]'s does.
+/// A guard that is no process. Each method does what [`Handle`]'s does; by itself, what an idle guard without orphans would do.
 pub trait Simulated: fmt::Debug {
     fn send(&self, order: &Order) -> io::Result<()>;
-    fn send_auxiliary(&self, command: &AuxiliaryCommand) -> io::Result<()>;
-    fn hand_over(&mut self) -> Option<HandedOver>;
-    fn kill(&self);
-    fn recv(&mut self) -> LocalBoxFuture<'_, Option<Report>>;
-    fn end_orphans(&mut self) -> LocalBoxFuture<'_, ()>;
-    fn dismiss(self: Box<Self>) -> LocalBoxFuture<'static, ()>;
+
+    fn send_auxiliary(&self, _: &AuxiliaryCommand) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn hand_over(&mut self) -> Option<HandedOver> {
+        None
+    }
+
+    fn kill(&self) {}
+
+    fn recv(&mut self) -> LocalBoxFuture<'_, Option<Report>> {
+        Box::pin(pending())
+    }
+
+    fn end_orphans(&mut self) -> LocalBoxFuture<'_, ()> {
+        Box::pin(ready(()))
+    }
+
+    fn dismiss(self: Box<Self>) -> LocalBoxFuture<'static, ()> {
+        Box::pin(ready(()))
+    }
 }
 
 #[derive(Debug)]

@@ -138,7 +138,7 @@ pub(super) async fn judged(
     overdue::mark(order.context, elections.iter_mut().map(|(_, seen)| seen)).await?;
     let now = order.clock.now();
     for drain in elections.iter_mut().flat_map(|(_, seen)| &mut seen.drains) {
-        drain.is_in_force = drain.drain.ends_at(drain.written_at).is_none_or(|end| now < end);
+        drain.is_in_force = drain.drain.is_in_force(drain.written_at, now);
     }
     for (name, seen) in elections {
         fleet.place(order, name, &seen, seen_at).await;

@@ -12,7 +12,6 @@ use crate::core::event::{Ineligibility, StepOutcome};
 use crate::core::guard_messages::{Cause, ChildStatus, Grant, Order, RunId};
 use crate::core::time::{Now, Sighting};
 use crate::guard::briefing::AuxiliaryCommand as Ordered;
-use crate::guard::handle::upgrade::HandedOver;
 use crate::supervisor::guard_interface::Simulated;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -52,10 +51,6 @@ impl Simulated for Hanging {
         self.runs.set(self.runs.get() + 1);
         Ok(())
     }
-    fn hand_over(&mut self) -> Option<HandedOver> {
-        None
-    }
-    fn kill(&self) {}
     fn recv(&mut self) -> LocalBoxFuture<'_, Option<Report>> {
         Box::pin(async {
             let Some((run, stuck_at)) = self.run.get() else {

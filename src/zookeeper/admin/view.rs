@@ -257,7 +257,7 @@ pub async fn drains(
             Ok(Some(Znode { data, facts })) => {
                 let Some(drain) = parsed(&path, Drain::read(&data), unreadable) else { continue };
                 let written_at = facts.changed_at;
-                let is_in_force = drain.ends_at(written_at).is_none_or(|end| clock::time_of_day() < end);
+                let is_in_force = drain.is_in_force(written_at, clock::time_of_day());
                 drains.push(DrainView { host, drain, written_at, is_in_force });
             }
             Ok(None) => {}

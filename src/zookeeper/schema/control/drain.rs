@@ -53,6 +53,11 @@ impl Drain {
         ends_at(Some(written_at), self.for_ms?)
     }
 
+    /// `now`: by `ZooKeeper`'s clock.
+    pub fn is_in_force(&self, written_at: i64, now: i64) -> bool {
+        self.ends_at(written_at).is_none_or(|end| now < end)
+    }
+
     /// Operator, end and reason.
     pub fn said(&self, written_at: i64) -> String {
         format!("by {} {}: {:?}", self.by, self.end(written_at), self.reason)
