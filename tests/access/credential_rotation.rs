@@ -171,6 +171,7 @@ fn servers_that_were_away_and_then_refuse_us_are_asked_again() {
     fs::write(illness(&election), "").unwrap();
     host.until_logged("following: the health command reports");
     worn.publish(&Authority::new().issue("stranger", "DNS:client"));
+    host.until_logged("TLS certificates have changed, and were read again");
     worn.link.heal();
     host.until_logged("does not accept the certificate in --tls-cert");
 }
