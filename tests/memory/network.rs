@@ -197,6 +197,15 @@ impl Network {
         self.sockets.values_mut().filter(|socket| socket.host == host).for_each(|socket| socket.is_mute = true);
     }
 
+    /// Connections that have lost a reply are reset.
+    pub fn reset_mute(&mut self, now: Time) {
+        self.run_until(now);
+        let mute = self.sockets.iter().filter(|(_, socket)| socket.is_mute);
+        for socket in mute.map(|(socket, _)| *socket).collect::<Vec<_>>() {
+            self.lose(socket);
+        }
+    }
+
     // Inside.
 
     fn link(&mut self, host: Host, server: usize) -> &mut Link {

@@ -10,6 +10,7 @@ use zk_leader_run::config::ctl::Question;
 use zk_leader_run::core::lease::{connection_timeout, silence_limit};
 
 use crate::host::Running;
+use crate::memory::network::Network;
 use crate::oracle::Instance;
 use crate::script::{BASE, STAND_BACK, Script};
 use crate::time;
@@ -259,6 +260,8 @@ impl World {
         if !oracle.reaches(ended + limit, || oracle.leaders().len() >= many).await {
             oracle.fail(&format!("nobody has taken over in {limit:?} after an orderly stop"));
         }
+        // Who has asked nothing since does not know it yet, and could not close its session in time.
+        self.network(Network::reset_mute);
         oracle.started_at().saturating_sub(ended)
     }
 
