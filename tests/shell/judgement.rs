@@ -12,7 +12,7 @@ use zk_leader_run::core::lease::{connection_timeout, silence_limit};
 use crate::host::Running;
 use crate::memory::network::Network;
 use crate::oracle::Instance;
-use crate::script::{BASE, STAND_BACK, Script};
+use crate::script::{BASE, SLOT, STAND_BACK, Script};
 use crate::time;
 use crate::world::World;
 
@@ -46,12 +46,14 @@ impl World {
         self.look_on().await;
         strikes.iter().for_each(AbortHandle::abort);
         self.heal();
-        if !self.script.is_cron {
-            self.enable().await;
+        self.enable().await;
+        if self.script.is_cron {
+            self.some_slot_is_run().await;
+        } else {
             measured.healed = self.somebody_leads(healed_at).await;
             self.restart_crippled();
             oracle.watches(time::elapsed() + self.script.heal_limit()).await;
-            oracle.reaches(time::elapsed() + self.script.heal_limit(), || oracle.leader().is_some()).await;
+            self.as_many_lead_as_can().await;
             if oracle.violation().is_none() {
                 self.check_what_is_published().await;
             }
@@ -100,6 +102,28 @@ impl World {
             oracle.fail("nobody leads though all faults are over");
         }
         time::elapsed().saturating_sub(healed_at)
+    }
+
+    /// And go on leading.
+    async fn as_many_lead_as_can(&self) {
+        let (oracle, wanted) = (&self.oracle, self.script.most_leaders());
+        if !oracle.reaches(time::elapsed() + self.script.heal_limit(), || oracle.leaders().len() == wanted).await {
+            return oracle.fail(&format!("{:?} lead, of {wanted} that could", oracle.leaders()));
+        }
+        let before = oracle.commands();
+        oracle.watches(time::elapsed() + self.script.session_timeout).await;
+        if oracle.commands() != before {
+            oracle.fail(&format!("nothing happens, and in place of {before:?} {:?} lead", oracle.commands()));
+        }
+    }
+
+    /// From now on a command runs until it is stopped. Each process that ends is followed by one that joins the present slot.
+    async fn some_slot_is_run(&self) {
+        let (oracle, starts) = (&self.oracle, self.oracle.starts());
+        let by = time::elapsed() + self.script.heal_limit() + 2 * SLOT;
+        if !oracle.reaches(by, || oracle.starts() > starts || oracle.leader().is_some()).await {
+            oracle.fail("no slot is run though all faults are over");
+        }
     }
 
     async fn change_leaders(&self, leader: usize, measured: &mut Measured) {

@@ -93,7 +93,7 @@ struct State {
     /// When a tree was started or ended last.
     started_at: Duration,
     ended_at: Duration,
-    /// Who runs the command in a slot of `--slot`.
+    /// Who has run the command in a slot of `--slot`.
     runs: BTreeMap<String, Instance>,
     /// By when an instance that was asked to stop must have ended.
     stops: BTreeMap<Instance, Duration>,
@@ -307,11 +307,11 @@ impl Oracle {
         self.changed.notify_waiters();
     }
 
-    /// A command of `--slot` is run by one process only.
+    /// A command of `--slot` is run once.
     pub fn run_once(&self, instance: Instance, key: &str) {
-        let by = *self.lock().runs.entry(key.to_owned()).or_insert(instance);
-        if by != instance {
-            self.fail(&format!("the command of slot {key} is run by {by} and by {instance}"));
+        let before = self.lock().runs.insert(key.to_owned(), instance);
+        if let Some(before) = before {
+            self.fail(&format!("the command of slot {key} is run by {before}, and again by {instance}"));
         }
     }
 

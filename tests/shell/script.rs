@@ -29,7 +29,7 @@ pub struct Script {
     pub session_timeout: Duration,
     pub recipe: Recipe,
     pub leaders: u16,
-    /// Each command runs once in each slot of 15 s, as by cron.
+    /// Each command runs once in each slot of [`SLOT`], as by cron.
     pub is_cron: bool,
     pub latency: [Duration; 2],
     pub strikes: Vec<Strike>,
@@ -59,6 +59,7 @@ pub struct HostPlan {
     pub kernel_rate: u32,
 }
 
+pub const SLOT: Duration = Duration::from_secs(15);
 /// How long a host with a crash loop stays out of the queue.
 pub const STAND_BACK: Duration = Duration::from_secs(2);
 /// Of hooks and checks.
@@ -93,8 +94,7 @@ impl Script {
         strikes.sort_by_key(|strike| strike.at);
         let leaders = if recipe == Recipe::Sequential { rng.pick(&[1, 1, 1, 2]) } else { 1 };
         let is_cron = rng.chance(8);
-        // A run is one command: that of several leaders is refused.
-        let leaders = if is_cron { 1 } else { leaders };
+        let leaders = if is_cron { runs_once(&mut hosts) } else { leaders };
         let latency = [Duration::from_micros(200), Duration::from_millis(rng.pick(&[1, 5, 20, 60]))];
         let script = Self {
             seed,
@@ -151,6 +151,11 @@ impl Script {
         crate::memory::Settings::of(self.servers).with_tick(TICK)
     }
 
+    /// So many lead at once, when nothing is in their way.
+    pub fn most_leaders(&self) -> usize {
+        self.hosts.len().min(self.leaders.into())
+    }
+
     pub fn has_operator(&self) -> bool {
         self.strikes.iter().flat_map(|strike| &strike.faults).any(|(_, fault)| matches!(fault, Fault::Operator(_)))
     }
@@ -175,7 +180,7 @@ impl Script {
             guarantee: Guarantee::AtMostOne,
             on_pause: if self.freezes() { OnPause::Freeze } else { OnPause::Run },
             on_exit: self.hosts[host].on_exit,
-            on_loss: OnLoss::Rejoin,
+            on_loss: if self.is_cron { OnLoss::Exit } else { OnLoss::Rejoin },
             wait: None,
             connect_timeout: None,
             stop_timeout: self.hosts[host].stop_timeout,
@@ -197,7 +202,7 @@ impl Script {
     }
 
     fn once(&self) -> Option<Once> {
-        let slot = time::elapsed().as_secs() / 15;
+        let slot = time::elapsed().as_secs() / SLOT.as_secs();
         self.is_cron.then(|| Once { per: Per::Slot(slot.to_string()), retry_failed: false, keep_slots: 100 })
     }
 
@@ -227,6 +232,14 @@ impl Script {
             about: About::default(),
         }
     }
+}
+
+/// How many lead. A run is one command, which ends with its process: several leaders and later runs are refused.
+fn runs_once(hosts: &mut [HostPlan]) -> u16 {
+    for host in hosts {
+        host.on_exit = OnExit::Exit;
+    }
+    1
 }
 
 impl HostPlan {

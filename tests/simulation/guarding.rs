@@ -156,7 +156,7 @@ impl World {
         let now = self.now;
         let Some(tree) = self.instances[instance].tree.as_mut() else { return };
         if now < tree.unkillable_until {
-            // A stated limit, which excuses no release.
+            // A stated limit, which excuses no release, and nothing while its lease lasts.
             tree.excused_until = tree.excused_until.max(tree.unkillable_until + tree.kill_latency);
         }
         let tree = *tree;

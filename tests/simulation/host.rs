@@ -82,6 +82,7 @@ pub struct Tree {
     /// The guard was told, or will be, that nothing of it is left.
     pub is_over: bool,
     /// It may outlive its deadline until then, a stated limit: its host slept through that, or SIGKILL has no effect yet.
+    /// Before its deadline nothing is excused.
     pub excused_until: Real,
     /// SIGKILL takes effect then.
     pub unkillable_until: Real,
@@ -92,8 +93,9 @@ impl Tree {
         self.command_lives || self.descendants_live
     }
 
-    pub fn is_excused(&self, now: Real) -> bool {
-        now < self.excused_until
+    /// `clock`: that of its host.
+    pub fn is_excused(&self, now: Real, clock: Timestamp) -> bool {
+        now < self.excused_until && clock > self.kill_at
     }
 }
 

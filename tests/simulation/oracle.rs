@@ -69,8 +69,11 @@ impl Oracle {
         }
     }
 
-    /// I8: whoever frees the record knows that no tree lives.
-    pub fn freed(&mut self, instances: &[Instance], hosts: &[Host], now: Real, guarantee: Guarantee) {
+    /// I8: whoever frees the record knows that no tree lives, least of all its own.
+    pub fn freed(&mut self, instances: &[Instance], hosts: &[Host], freeing: usize, now: Real, guarantee: Guarantee) {
+        if instances[freeing].has_tree() || instances[freeing].steps.live() {
+            self.fail(format!("I8: instance {freeing} frees the record while its own tree lives"));
+        }
         if guarantee == Guarantee::AtLeastOne {
             return;
         }
@@ -81,7 +84,7 @@ impl Oracle {
 
     /// I1: dead by `kill_at`; the two G that the lease sets aside are for the kernel's timer and for the kill itself.
     pub fn may_have_died(&mut self, instance: &Instance, at: Real, now: Timestamp) {
-        let Some(tree) = instance.tree.filter(|tree| !tree.lives() && !tree.is_excused(at)) else { return };
+        let Some(tree) = instance.tree.filter(|tree| !tree.lives() && !tree.is_excused(at, now)) else { return };
         let slack = std::time::Duration::from_nanos(2 * tree.kill_latency);
         if now > tree.kill_at.after(2 * slack) {
             self.fail(format!(
@@ -166,9 +169,10 @@ fn asks(action: &Action) -> Option<Candidacy> {
 /// A tree that executes; one on a suspended host does not, and one that has just overslept its kill is a stated limit.
 fn running_tree(instances: &[Instance], hosts: &[Host], now: Real) -> Option<usize> {
     instances.iter().position(|instance| {
-        let awake = now >= hosts[instance.host].suspended_until;
-        let runs = instance.tree.as_ref().is_some_and(|tree| tree.lives() && !tree.is_excused(now));
-        awake && (runs || instance.steps.run())
+        let host = &hosts[instance.host];
+        let clock = host.clock.now(now).lease;
+        let runs = instance.tree.as_ref().is_some_and(|tree| tree.lives() && !tree.is_excused(now, clock));
+        now >= host.suspended_until && (runs || instance.steps.run(clock))
     })
 }
 

@@ -67,7 +67,7 @@ impl World {
         match self.ensemble.release(session, candidacy, conditions, entry, false) {
             Ok(()) => {
                 self.note(|| format!("ensemble: freed by the releaser of instance {}", releaser.instance));
-                self.oracle.freed(&self.instances, &self.hosts, self.now, self.script.guarantee);
+                self.oracle.freed(&self.instances, &self.hosts, releaser.instance, self.now, self.script.guarantee);
                 self.mark(Mark::ReleaseApplied);
             }
             Err(_) => again(self, None, delay),

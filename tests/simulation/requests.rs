@@ -246,7 +246,7 @@ impl World {
         match action {
             Action::TakeOver { .. } => self.mark(Mark::TakeOverApplied),
             Action::Release { .. } => {
-                self.oracle.freed(&self.instances, &self.hosts, self.now, self.script.guarantee);
+                self.oracle.freed(&self.instances, &self.hosts, instance, self.now, self.script.guarantee);
                 self.mark(Mark::ReleaseApplied);
             }
             _ => {}

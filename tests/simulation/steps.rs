@@ -87,8 +87,8 @@ impl StepGuards {
     }
 
     /// A tree that must not live beside another.
-    pub fn run(&self) -> bool {
-        self.trees().any(|tree| !tree.overslept)
+    pub fn run(&self, now: Timestamp) -> bool {
+        self.trees().any(|tree| !tree.overslept || now <= tree.kill_at)
     }
 
     /// What survives SIGKILL is not waited for, once its lease is over.

@@ -569,6 +569,8 @@ proptest! {
             observer.sees_input(input);
             for step in policy.handle(at(millis), input) {
                 observer.sees_step(step);
+                // I8: a guard that ends, or has the record freed, leaves no tree.
+                prop_assert!(!matches!(step, GuardAction::Quit { .. }) || policy.life.is_none(), "{:?}", step);
             }
             observer.alive = policy.life.map(|life| life.run);
             // I1: once the last `kill_at` has come, the tree is being killed.
