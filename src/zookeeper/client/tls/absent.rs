@@ -36,6 +36,7 @@ pub(crate) mod talk {
     #[derive(Clone, PartialEq, Eq, Debug)]
     pub enum Trouble {
         Network(String),
+        TooEarly(String),
         Refused(String),
     }
 
