@@ -155,8 +155,7 @@ enum Failure {
 /// Tries until there is a session, or no try is left.
 async fn opened(destination: &Destination, last: &mut Failure) -> Result<Connection, AdminError> {
     let Destination { servers, access, limit, session_timeout, tries, .. } = destination;
-    let count = u32::try_from(servers.split(',').count()).unwrap_or(1).max(1);
-    let pace = Pace { session: *session_timeout, connection: (*limit / count).max(Duration::from_millis(100)) };
+    let pace = Pace { session: *session_timeout, connection: *limit, all: Some(*limit) };
     let (mut pause, mut is_first) = (SECOND_TRY_AFTER, true);
     loop {
         let error = match AssertUnwindSafe(access.open(servers, pace, None)).catch_unwind().await {

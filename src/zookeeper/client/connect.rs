@@ -77,14 +77,26 @@ pub(crate) struct Pace {
     pub session: Duration,
     /// For one server: at most 3/5 of `session`, or the client library (0.11.2) takes 2/5 of it instead.
     pub connection: Duration,
+    /// For all servers together, each of which has an equal part of it.
+    pub all: Option<Duration>,
 }
 
 impl Pace {
     /// For a session timeout that was asked for, or negotiated.
     pub fn of(session: Duration) -> Self {
-        Self { session, connection: connection_timeout(session) }
+        Self { session, connection: connection_timeout(session), all: None }
+    }
+
+    /// A name may stand for several servers.
+    fn of_servers(self, count: usize) -> Self {
+        let count = u32::try_from(count).unwrap_or(u32::MAX).max(1);
+        let connection = self.all.map_or(self.connection, |all| (all / count).max(SHORTEST_TRY));
+        Self { connection, ..self }
     }
 }
+
+/// For one of many servers.
+const SHORTEST_TRY: Duration = Duration::from_millis(100);
 
 /// A server (with Netty, when it is busy) may answer our credentials before its own greeting. The client library cannot
 /// parse that, so we ask such a server again: eight times in about a second.
@@ -145,6 +157,7 @@ impl Access {
         // A login by Kerberos needs the server's name.
         let spread = if self.kerberos.is_some() { servers.to_owned() } else { spread(servers, pace.connection).await };
         let (mut servers, mut refusal) = (shuffled(&spread), None);
+        let pace = pace.of_servers(servers.len());
         // All pauses together are shorter than twice the last one.
         let (mut pause, longest) = (SHORTEST_PAUSE, LONGEST_PAUSE.min(pace.connection / 2));
         loop {
@@ -311,7 +324,7 @@ mod tests {
         {
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
             let server = listener.local_addr().unwrap().to_string();
-            let pace = Pace { session: 5 * connection, connection };
+            let pace = Pace { session: 5 * connection, connection, all: None };
             let mut seen = 0;
             let opening = access.open(&server, pace, None);
             let mut opening = std::pin::pin!(opening);
@@ -341,7 +354,7 @@ mod tests {
                         count.set(count.get() + 1);
                     }
                 });
-                let pace = Pace { session: Duration::from_secs(10), connection: Duration::from_secs(5) };
+                let pace = Pace::of(Duration::from_secs(10));
                 for session in 0..SESSIONS {
                     let before = seen.get();
                     let opened = known().open(&format!("{bad},{good}"), pace, None).await;
@@ -388,7 +401,7 @@ mod tests {
     #[tokio::test]
     async fn credentials_are_bad_only_if_every_server_that_answers_refuses_them() {
         const REFUSED: i32 = -115;
-        let pace = Pace { session: Duration::from_secs(10), connection: Duration::from_secs(5) };
+        let pace = Pace::of(Duration::from_secs(10));
         let tests = tokio::task::LocalSet::new();
         tests
             .run_until(Box::pin(async {
