@@ -32,7 +32,15 @@ pub(crate) async fn take_up(lost: &Contact) -> Result<Contact, Error> {
     lost.watches.close();
     lost.client.task.end();
     let client = reach(lost).await?;
-    report_change(lost.client.session_timeout(), client.session_timeout());
+    let granted = client.session_timeout();
+    report_change(lost.client.session_timeout(), granted);
+    let settings = &lost.shared.settings;
+    // Nobody there waits for our lease: it must not outlast the session. That is left to expire, with our candidate, while the command
+    // is killed.
+    if settings.is_shared && settings.own_lease(granted) < settings.own_lease(lost.negotiated) {
+        client.task.end();
+        return Err(Error::SessionExpired);
+    }
     // The new client does not know how far the old one had read, and could accept a server that lags behind.
     let synced = timeout(connection_timeout(lost.negotiated), client.sync("/")).await;
     tracing::debug!(?synced, "Session was taken up");
@@ -50,7 +58,8 @@ pub(crate) async fn take_up(lost: &Contact) -> Result<Contact, Error> {
     })
 }
 
-/// The servers were restarted with other settings. The record says by which timeout its lease counts, so that stays.
+/// The servers were restarted with other settings. The record says by which timeout its lease counts, so that stays where others wait
+/// for that lease.
 fn report_change(before: Duration, granted: Duration) {
     if granted != before {
         tracing::warn!(
