@@ -75,7 +75,8 @@ async fn freed(settings: Settings, orphaned: &Orphaned) -> Result<Outcome, Reque
     Ok(outcome)
 }
 
-/// Tries until the caller's limit, and keeps the last failure. A connection that lives is used again.
+/// Tries until the caller's limit, and keeps the last failure. A server that gives no answer, or shows what the ensemble does not have, is
+/// left for another one.
 async fn release_in_time(
     shared: &Arc<Shared>,
     orphaned: &Orphaned,
@@ -90,11 +91,11 @@ async fn release_in_time(
         match release(&contact, orphaned).await {
             Err(error @ (RequestError::Refused(_) | RequestError::Unknown(_))) => {
                 tracing::debug!(%error, "The lease could not be released; trying again");
+                open_contact = matches!(error, RequestError::Refused(_)).then_some(contact);
                 *last = Some(error);
             }
             outcome => return outcome.map(|outcome| (outcome, contact)),
         }
-        open_contact = Some(contact);
         sleep(pause).await;
         pause = (2 * pause).min(LONGEST_PAUSE);
     }
@@ -115,6 +116,7 @@ async fn open(shared: &Arc<Shared>) -> Result<Contact, Error> {
 /// A renewal that was pending when the supervisor died may still be applied. Then the version has changed, and we read
 /// again.
 async fn release(contact: &Contact, orphaned: &Orphaned) -> Result<Outcome, RequestError> {
+    let mut refused = None;
     loop {
         let paths = contact.shared.paths.of(orphaned.slot);
         let candidate = contact.shared.paths.candidate(&orphaned.candidate);
@@ -135,7 +137,10 @@ async fn release(contact: &Contact, orphaned: &Orphaned) -> Result<Outcome, Requ
         let candidate = candidate_of(&read, candidate.ok().flatten(), orphaned).map(Leaving::Deleted);
         match free(contact, conditions, &entry, candidate.as_ref()).await {
             Ok(()) => return Ok(Outcome::Freed),
-            Err(RequestError::Denied(Denial::Conflict)) => {}
+            Err(RequestError::Denied(Denial::Conflict)) if refused == Some(conditions) => {
+                return Err(RequestError::unknown("this server has missed or lost writes"));
+            }
+            Err(RequestError::Denied(Denial::Conflict)) => refused = Some(conditions),
             Err(error) => return Err(error),
         }
     }
