@@ -285,11 +285,11 @@ pub(crate) fn too_many_rounds() -> RequestError {
 
 /// The watches on the record and the base. The next in the queue watches the record, to know its last renewal. A holder
 /// learns of changes by its renewals, and watches that record and term exist. A holder that waits does not renew, so it
-/// watches the record too.
+/// watches the record too, as does who is next in line again, under a record of its own.
 pub(crate) fn watches_on_record(contact: &Contact, place: Place, record: &Record) -> Vec<Watch> {
     let ours = record.held && record.nonce.instance == contact.shared.settings.instance;
     match place {
-        _ if ours => of_a_holder(record.slot, record.mzxid, record.waiting_on.is_some()),
+        _ if ours => of_a_holder(record.slot, record.mzxid, record.waiting_on.is_some() || place == Place::Next),
         Place::First if !record.held => Vec::new(),
         Place::First | Place::Next => vec![Watch::record(record.slot, record.mzxid)],
         Place::Behind(_) => Vec::new(),
