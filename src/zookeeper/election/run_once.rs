@@ -180,6 +180,10 @@ async fn write(
     multi.check(&candidate, ANY_VERSION);
     multi.check(&paths.term, conditions.term);
     let before = found.before(caller);
+    let of_slot = found.slot.as_ref().map(|(path, marker)| match marker.version() {
+        Some(_) => (Right::Write, path.clone()),
+        None => (Right::Create, paths.runs.clone()),
+    });
     let slot = found.slot.map(|(path, marker)| {
         // It is told again if this run never begins, also by a program that has lost the reply.
         let data = run_marker::encode(Some(&run), before.as_slice());
@@ -194,7 +198,7 @@ async fn write(
     let mut earlier = found.last.history();
     earlier.retain(|run| !run_marker::never_began(run, caller));
     multi.set(&paths.last_run, &run_marker::encode(Some(&run), &earlier), version);
-    let Some(stat) = written(multi.commit().await, &candidate, contact)? else { return Ok(None) };
+    let Some(stat) = written(multi.commit().await, (&candidate, of_slot), contact)? else { return Ok(None) };
     let (started_ms, last) = (stat.mtime, stat.version);
     tracing::info!(slot = run.slot, started = time(started_ms), "Run was marked");
     let (term, end, is_withdrawn) = (conditions.term, None, false);
@@ -204,12 +208,13 @@ async fn write(
 /// `None`: a marker has changed since it was read.
 fn written(
     results: Result<Vec<MultiResult>, MultiError>,
-    candidate: &str,
+    (candidate, of_slot): (&str, Option<(Right, String)>),
     contact: &Contact,
 ) -> Result<Option<Stat>, RequestError> {
     let paths = &contact.shared.paths;
     let conditional =
         [PathAccess(Part::Candidate, Right::Read, candidate), PathAccess(Part::Term, Right::Read, &paths.term)];
+    let of_slot = of_slot.as_ref().map(|(right, path)| PathAccess(Part::Other, *right, path));
     match results {
         Ok(results) => match results.last() {
             Some(MultiResult::SetData { stat }) => Ok(Some(*stat)),
@@ -220,7 +225,10 @@ fn written(
         {
             Ok(None)
         }
-        Err(error) => Err(RequestError::of_multi(&error, &conditional).without(Right::Write, &paths.last_run)),
+        Err(error) => {
+            let steps: Vec<_> = conditional.into_iter().chain(of_slot).collect();
+            Err(RequestError::of_multi(&error, &steps).without(Right::Write, &paths.last_run))
+        }
     }
 }
 
