@@ -3,14 +3,13 @@
 
 use std::io::{self, ErrorKind};
 use std::os::fd::BorrowedFd;
-use std::pin::pin;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
 use crate::clock;
 use crate::core::event::Event;
-use crate::core::guard_messages::{ChildStatus, Order, Report};
+use crate::core::guard_messages::{ChildStatus, Order, Report, RunId};
 use crate::core::time::Timestamp;
 use crate::guard::contain::{Process, known};
 use crate::guard::handle::upgrade::HandedOver;
@@ -31,7 +30,7 @@ pub(super) struct CommandGuard {
     spared: Vec<Process>,
     stuck_reports: StuckReports,
     /// When to tell that a dead guard's processes survive SIGKILL, while they are waited for.
-    survivors_told_at: Option<Instant>,
+    survivors_reported_at: Option<Instant>,
     /// Until when the present run may take to stop, once it was told to.
     stop_by: Option<Timestamp>,
 }
@@ -87,7 +86,7 @@ impl CommandGuard {
             late: Vec::new(),
             spared,
             stuck_reports: StuckReports::default(),
-            survivors_told_at: None,
+            survivors_reported_at: None,
             stop_by: None,
         })
     }
@@ -178,6 +177,7 @@ impl CommandGuard {
     /// After the guard's death; [`CommandGuard::next`] reports when the last orphan is gone.
     pub fn end_orphans(&mut self) {
         self.state = State::EndingOrphans;
+        self.stuck_reports = StuckReports::default();
     }
 
     /// The next report of the guard, or the end of its orphans. Cancel-safe.
@@ -185,12 +185,14 @@ impl CommandGuard {
         match self.state {
             State::Gone => std::future::pending().await,
             State::EndingOrphans => {
-                self.leave_nothing().await;
+                if !self.leaves_nothing().await {
+                    return Event::Guard(SURVIVORS);
+                }
                 self.state = State::Gone;
                 Event::OrphansEnded
             }
             State::Replaced => {
-                self.leave_nothing().await;
+                while !self.leaves_nothing().await {}
                 self.state = State::Alive;
                 if let Some(next) = self.next.take() {
                     let (pid, version) = (next.pids().first().copied(), env!("CARGO_PKG_VERSION"));
@@ -214,21 +216,24 @@ impl CommandGuard {
         }
     }
 
-    /// Ends the guard, and what is left of its tree. Cancel-safe.
-    async fn leave_nothing(&mut self) {
+    /// Ends the guard, and what is left of its tree. `false`, as often as a guard reports it: something survives SIGKILL. Cancel-safe.
+    async fn leaves_nothing(&mut self) -> bool {
         let complain = |error| {
             tracing::error!(%error, "Cannot list the processes that the guard left; retrying before the lease is released");
         };
-        let mut ended = pin!(self.guard.end_orphans(&self.spared, complain));
-        loop {
-            let told_at = *self.survivors_told_at.get_or_insert_with(|| Instant::now() + STUCK_FOR);
-            tokio::select! {
-                () = &mut ended => break,
-                () = sleep_until(told_at) => log_survivors(),
+        let report_at = *self.survivors_reported_at.get_or_insert_with(|| Instant::now() + STUCK_FOR);
+        tokio::select! {
+            () = self.guard.end_orphans(&self.spared, complain) => {
+                self.survivors_reported_at = None;
+                return true;
             }
-            self.survivors_told_at = Some(Instant::now() + STUCK_AGAIN);
+            () = sleep_until(report_at) => {}
         }
-        self.survivors_told_at = None;
+        self.survivors_reported_at = Some(Instant::now() + STUCK_FOR);
+        if self.stuck_reports.is_told(SURVIVORS) {
+            log_survivors();
+        }
+        false
     }
 
     fn log(&mut self, report: Report) {
@@ -299,11 +304,11 @@ fn log_ending(status: ChildStatus, stop_by: Option<Timestamp>, now: Timestamp) {
     }
 }
 
-/// How long the guard's death, and that of what it left, may take.
+/// How long the guard's death, and that of what it left, may take; and from one report about what is left to the next.
 const STUCK_FOR: Duration = Duration::from_secs(5);
 
-/// From one complaint about what is left to the next.
-const STUCK_AGAIN: Duration = Duration::from_secs(60);
+/// Of what a guard has left: the number of its last run, and of the processes, died with it.
+const SURVIVORS: Report = Report::Stuck { run: RunId(0), survivors: 0 };
 
 fn log_survivors() {
     tracing::error!(
@@ -331,7 +336,7 @@ mod tests {
     use futures_util::future::LocalBoxFuture;
 
     use super::*;
-    use crate::core::guard_messages::{Cause, Deadlines, Grant, RunId};
+    use crate::core::guard_messages::{Cause, Deadlines, Grant};
     use crate::supervisor::guard_interface::Simulated;
 
     /// It takes no order, and its end is slow to come. How often it was killed.
@@ -370,6 +375,35 @@ mod tests {
             assert!(!reports.is_told(begun_or_ended));
             let told: Vec<_> = (0..14).filter(|_| reports.is_told(Report::Stuck { run, survivors: 1 })).collect();
             assert_eq!(told, [0, 12], "after {begun_or_ended:?}");
+        }
+    }
+
+    /// It has died, and SIGKILL does not end what it left.
+    #[derive(Debug)]
+    struct Outlived;
+
+    impl Simulated for Outlived {
+        fn send(&self, _: &Order) -> io::Result<()> {
+            Err(ErrorKind::BrokenPipe.into())
+        }
+        fn recv(&mut self) -> LocalBoxFuture<'_, Option<Report>> {
+            Box::pin(std::future::ready(None))
+        }
+        fn end_orphans(&mut self) -> LocalBoxFuture<'_, ()> {
+            Box::pin(std::future::pending())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_dead_guard_leaves_and_sigkill_does_not_end_is_reported_as_often_as_by_a_guard() {
+        let mut guard = CommandGuard::new((Guard::Simulated(Box::new(Outlived)), None), &[]).unwrap();
+        assert_eq!(guard.next().await, Event::GuardGone);
+        guard.end_orphans();
+        let began = Instant::now();
+        for reports in 1..=3 {
+            // The loop turns for other events, too.
+            assert!(tokio::time::timeout(STUCK_FOR / 2, guard.next()).await.is_err());
+            assert_eq!((guard.next().await, began.elapsed()), (Event::Guard(SURVIVORS), reports * STUCK_FOR));
         }
     }
 

@@ -97,7 +97,7 @@ impl Reporter {
             snapshot.held_term.and_then(|held| held.deadlines).map(|deadlines| deadlines.kill_at).or(self.kill_at);
         match event {
             Event::Guard(Report::Stuck { .. }) => self.is_stuck = true,
-            Event::Guard(Report::TreeEnded { .. }) | Event::GuardGone => self.is_stuck = false,
+            Event::Guard(Report::TreeEnded { .. }) | Event::OrphansEnded => self.is_stuck = false,
             _ => {}
         }
         self.guard_gone |= *event == Event::GuardGone;
@@ -289,10 +289,13 @@ mod tests {
         told(&Event::Ticked);
         let stuck = told(&Event::Guard(Report::Stuck { run, survivors: 1 }));
         assert_eq!(stuck.map(|status| status.why_not), Some(vec![STUCK.to_owned()]));
-        for gone in [Event::Guard(Report::TreeEnded { run, status, cause }), Event::GuardGone] {
+        for gone in [Event::Guard(Report::TreeEnded { run, status, cause }), Event::OrphansEnded] {
             told(&Event::Guard(Report::Stuck { run, survivors: 1 }));
             assert_eq!(told(&gone).map(|status| status.why_not), Some(vec![]), "{gone:?}");
         }
+        told(&Event::Guard(Report::Stuck { run, survivors: 1 }));
+        let unguarded = told(&Event::GuardGone).map(|status| status.why_not);
+        assert_eq!(unguarded, Some(vec![STUCK.to_owned()]), "its guard's death ends none of them");
     }
 
     /// It has waited for another one's lease, which that one has released.

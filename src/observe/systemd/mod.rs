@@ -76,7 +76,8 @@ pub async fn tell(settings: Settings, mut feed: Feed, mut guard: Prober) {
 }
 
 async fn is_alive(feed: &Feed, guard: &mut Prober, limit: Duration) -> bool {
-    let needs_guard = feed.status().snapshot.phase != PhaseName::Done;
+    let status = feed.status();
+    let needs_guard = status.snapshot.phase != PhaseName::Done && !status.guard_gone;
     let (turned, answered) = tokio::join!(feed.fresh(limit), guard.answers(limit));
     turned.is_some() && (answered || !needs_guard)
 }
