@@ -25,6 +25,8 @@ pub(super) struct LiveStep {
     limit: Timestamp,
     notice: Duration,
     deadlines: Deadlines,
+    /// Why the term is given up at the end of the step.
+    gives_up_for: Why,
 }
 
 impl LiveStep {
@@ -62,7 +64,8 @@ impl Machine {
         let allowed = timeout.min(now.lease.until(lease.kill_at));
         let (limit, notice) = (now.lease.after(timeout), notice_of(allowed));
         let nothing_yet = Deadlines { stop_at: now.lease, kill_at: now.lease };
-        let step = LiveStep { kind, token: held.grant.token, limit, notice, deadlines: nothing_yet };
+        let (token, gives_up_for) = (held.grant.token, Why::TreeEmpty);
+        let step = LiveStep { kind, token, limit, notice, deadlines: nothing_yet, gives_up_for };
         let deadlines = step.under(lease.kill_at);
         self.step = Some(LiveStep { deadlines, ..step });
         let lapsed = matches!(self.phase, Phase::Stopping { lapsed: true, .. });
@@ -98,13 +101,14 @@ impl Machine {
     }
 
     pub(super) fn step_ended(&mut self, now: Now, kind: StepKind, token: i64, outcome: StepOutcome) {
-        if self.step.take_if(|step| step.kind == kind && step.token == token).is_none() {
-            return;
-        }
+        let Some(step) = self.step.take_if(|step| step.kind == kind && step.token == token) else { return };
         self.tree_is_empty(now);
+        if outcome == StepOutcome::GuardGone {
+            self.notice_late_guard(now);
+        }
         if let Phase::Stopping { after, .. } = self.phase {
             let after = self.after_step(after, outcome);
-            return self.begin_release(now, after, Why::TreeEmpty);
+            return self.begin_release(now, after, step.gives_up_for);
         }
         self.phase = Phase::Preparing { step: Step::Ready };
         match (outcome, &mut self.held_term) {
@@ -113,7 +117,6 @@ impl Machine {
                 self.start(now);
             }
             (StepOutcome::GuardGone, _) => {
-                self.notice_late_guard(now);
                 let (after, why) = self.after_guard();
                 self.begin_release(now, after, why);
             }
@@ -153,13 +156,16 @@ impl Machine {
             return false;
         };
         self.retire();
-        let mut first = why;
+        let (mut first, mut gives_up_for) = (why, Why::TreeEmpty);
         if let Phase::Stopping { lapsed, .. } = self.phase {
             (self.phase, first) = (Phase::Stopping { after, lapsed }, self.stops_for);
+            // What was told when the stop began is not told again.
+            gives_up_for = if why == first { Why::TreeEmpty } else { why };
         } else {
             self.begin_stop(now, after, why, false);
         }
         self.run_step(now, StepKind::AfterStop, timeout, first);
+        self.step.iter_mut().for_each(|step| step.gives_up_for = gives_up_for);
         true
     }
 
