@@ -210,11 +210,6 @@ impl Timing {
         sent_at.after(2 * self.renewal_interval)
     }
 
-    /// When `--grace` ends a pause that began at `paused_at`; the lease may end it sooner.
-    pub fn grace_over_at(&self, paused_at: Timestamp) -> Timestamp {
-        grace_over_at(self.grace, paused_at)
-    }
-
     /// The longest tolerated outage: from the last renewal that counts to `stop_at`, less one interval (the outage may
     /// begin just before a renewal; where two writes are needed, the last but one counts), or `--grace`.
     pub fn longest_outage(&self) -> Duration {

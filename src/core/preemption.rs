@@ -102,6 +102,7 @@ mod tests {
             disabled: false,
             run: None,
             frozen: false,
+            grace_over_at: Timestamp::NEVER,
             is_ending: false,
             step: None,
             asks_from: Timestamp::ZERO,

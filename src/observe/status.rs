@@ -32,7 +32,7 @@ pub struct Status {
     pub turned: Now,
     /// When the present phase began.
     pub since: Timestamp,
-    /// Why it began; `None` in the first one.
+    /// Why it began, or what was announced in it last; `None` in the first one.
     pub why: Option<Why>,
     /// When contact was lost, or the process began without it; `None`: our session answers, as far as is known.
     pub silent_since: Option<Timestamp>,
@@ -113,7 +113,10 @@ impl Status {
     pub fn on_action(&mut self, now: Now, action: &Action) {
         match *action {
             Action::Connect { .. } => self.lose_contact(now),
-            Action::Announce(Transition { why, .. }) => (self.since, self.why) = (now.lease, Some(why)),
+            Action::Announce(Transition { from, to, why, .. }) => {
+                self.since = if from == to { self.since } else { now.lease };
+                self.why = Some(why);
+            }
             _ => {}
         }
     }
@@ -144,9 +147,13 @@ impl Status {
     /// Connected and contending, whatever the place in line.
     pub fn is_ready(&self, now: Now) -> bool {
         let contends = !matches!(self.snapshot.phase, PhaseName::Paused | PhaseName::Done);
+        self.in_contact() && self.place().is_some() && contends && !self.has_lapsed(now)
+    }
+
+    /// Whether the lease of our term is over.
+    pub fn has_lapsed(&self, now: Now) -> bool {
         let had_lease = self.snapshot.held_term.is_some_and(|held| held.deadlines.is_some());
-        let lapsed = had_lease && self.lease_left(now).is_zero();
-        self.in_contact() && self.place().is_some() && contends && !lapsed
+        had_lease && self.lease_left(now).is_zero()
     }
 
     /// Phase, contact and place or token, and why this host may not lead, for people: it changes only when something has happened.
@@ -193,7 +200,8 @@ impl Status {
 
     /// How long the command is left alone, if nothing prolongs the lease; zero without one.
     pub fn time_left(&self, now: Now) -> Duration {
-        self.left_until(now, |deadlines| deadlines.stop_at.min(deadlines.kill_at))
+        let grace_over_at = self.snapshot.grace_over_at;
+        self.left_until(now, |deadlines| deadlines.stop_at.min(deadlines.kill_at).min(grace_over_at))
     }
 
     fn left_until(&self, now: Now, deadline: impl Fn(crate::core::guard_messages::Deadlines) -> Timestamp) -> Duration {
@@ -230,27 +238,29 @@ pub mod tests {
             vouching: None,
             agrees: true,
         };
-        let candidate = CandidateName::EMPTY;
+        let (candidate, grace_over_at) = (CandidateName::EMPTY, Timestamp::NEVER);
         let grant = Grant { token: 9, term: 3, session: 5, takeover: Takeover::Clean, slot: Slot(0), candidate };
-        let deadlines = Deadlines { stop_at, kill_at: stop_at.after(Duration::from_secs(1)) };
+        let deadlines = Some(Deadlines { stop_at, kill_at: stop_at.after(Duration::from_secs(1)) });
+        let view = View {
+            place: Place::First,
+            candidate,
+            session_id: 5,
+            term_version: 3,
+            record,
+            outranks: false,
+            is_revoked: false,
+        };
         let snapshot = Snapshot {
             phase: PhaseName::Leading,
             session: SessionNumber(2),
             timing: None,
-            view: Some(View {
-                place: Place::First,
-                candidate,
-                session_id: 5,
-                term_version: 3,
-                record,
-                outranks: false,
-                is_revoked: false,
-            }),
-            held_term: Some(Held { grant, deadlines: Some(deadlines) }),
+            view: Some(view),
+            held_term: Some(Held { grant, deadlines }),
             barred: None,
             disabled: false,
             run: Some(RunId(1)),
             frozen: false,
+            grace_over_at,
             is_ending: false,
             step: None,
             asks_from: Timestamp::ZERO,
@@ -276,6 +286,28 @@ pub mod tests {
         assert_eq!([status.role(later(0)), status.role(later(4999))], [Role::Leader; 2]);
         assert_eq!([status.role(later(5000)), status.role(later(500_000))], [Role::Neither; 2]);
         assert!(status.is_ready(later(5999)) && !status.is_ready(later(6000)), "and so does the lease, at kill_at");
+    }
+
+    #[test]
+    fn without_contact_the_command_is_left_alone_until_the_grace_is_over() {
+        let mut status = example();
+        status.snapshot.phase = PhaseName::Paused;
+        status.snapshot.grace_over_at = later(1000).lease;
+        assert_eq!(status.time_left(later(200)), Duration::from_millis(800));
+        assert_eq!(status.lease_left(later(200)), Duration::from_millis(5800), "the lease lasts");
+    }
+
+    #[test]
+    fn a_phase_lasts_whatever_is_announced_in_it() {
+        let mut status = example();
+        let announce = |from, to| {
+            let why = Why::Drained;
+            Action::Announce(Transition { from, to, why, token: None, grant: None, lease_left: None, next_in: None })
+        };
+        status.on_action(later(1000), &announce(PhaseName::Following, PhaseName::Following));
+        assert_eq!((status.since, status.why), (later(0).lease, Some(Why::Drained)));
+        status.on_action(later(2000), &announce(PhaseName::Following, PhaseName::Done));
+        assert_eq!(status.since, later(2000).lease);
     }
 
     #[test]

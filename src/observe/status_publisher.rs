@@ -107,8 +107,8 @@ impl StatusPublisher {
     /// The machine has handled an event; it asked for these actions, and is in this state now.
     pub fn publish(&mut self, now: Now, event: &Event, actions: &[Action], snapshot: Snapshot) {
         if self.status.is_current(event) {
+            self.metrics.on_event(now, event, self.status.has_lapsed(now));
             self.status.on_event(now, event);
-            self.metrics.on_event(now, event);
         }
         for action in actions {
             self.status.on_action(now, action);

@@ -89,9 +89,7 @@ impl Seen {
                 let has_promised = |host: &Needed| host.promised_at.is_some_and(|at| now < at.after(leads.recent));
                 let lacking: Vec<_> =
                     leads.needed().filter(|host| !has_promised(host)).map(|host| host.instance).collect();
-                let grace = status.snapshot.timing.map(|timing| now.until(timing.grace_over_at(now)));
-                let left = status.time_left(status.turned).min(grace.unwrap_or(Duration::MAX));
-                let until = time_of_day.saturating_add(milliseconds(left));
+                let until = time_of_day.saturating_add(milliseconds(status.time_left(status.turned)));
                 lines.extend((!lacking.is_empty()).then_some(Line::Paused { lacking, until }));
             }
             _ => {}

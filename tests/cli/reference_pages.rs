@@ -106,6 +106,7 @@ fn exposed() -> String {
         disabled: false,
         run: None,
         frozen: false,
+        grace_over_at: Timestamp::NEVER,
         is_ending: false,
         vouching,
         step: None,

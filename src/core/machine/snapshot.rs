@@ -33,6 +33,8 @@ pub struct Snapshot {
     pub step: Option<StepKind>,
     /// The command was frozen.
     pub frozen: bool,
+    /// When a command without contact gets the stop signal, as [`crate::core::lease::Wishes::grace`] says; otherwise never.
+    pub grace_over_at: Timestamp,
     /// The process will exit when nothing runs any more.
     pub is_ending: bool,
     /// `None`: without `--vouch`.
@@ -105,6 +107,10 @@ impl Machine {
             step: self.step.map(|step| step.kind),
             is_ending: self.is_ending(),
             frozen: paused && self.settings.on_pause == OnPause::Freeze,
+            grace_over_at: match self.phase {
+                Phase::Paused { since } => self.grace_over_at(since),
+                _ => Timestamp::NEVER,
+            },
             vouching: self.vouched(),
             asks_from: self.history.asks_from(&self.settings.service.restart),
             unasked_until: self.unasked_until(),

@@ -77,8 +77,8 @@ impl Counters {
         let (transitions, renewals) = (counters.transitions.clone(), counters.renewals.clone());
         registry.register("transitions", "Changes of phase, by their reason", transitions);
         registry.register("renewals", "Renewals of the lease, by their outcome", renewals);
-        let ends = "Ends of the command's process tree, by their cause; deadline: the guard ended it before another host \
-                    could start its own";
+        let ends = "Ends of the command's process tree, by their cause; deadline: it ran until its lease was over, and the guard \
+                    killed it before another host could start its own";
         registry.register("command_ends", ends, counters.ends.clone());
         let auxiliary = "Runs of hooks, steps, and health, eligibility and fence commands, by how they ended";
         registry.register("auxiliary_commands", auxiliary, counters.auxiliary.clone());
@@ -125,7 +125,8 @@ impl Counters {
         self.takes_session_up.store(true, Ordering::Relaxed);
     }
 
-    pub fn on_event(&self, now: Now, event: &Event) {
+    /// `lapsed`: the lease of our term is over.
+    pub fn on_event(&self, now: Now, event: &Event, lapsed: bool) {
         match *event {
             Event::Connected { .. } => count(&self.sessions_opened),
             Event::SessionOver { .. } => count(&self.sessions_lost),
@@ -138,7 +139,9 @@ impl Counters {
             }
             Event::Denied { request: Request::Renew, .. } => count(&self.renewals.get_or_create(&DENIED)),
             Event::Unanswered { request: Request::Renew, .. } => count(&self.renewals.get_or_create(&UNANSWERED)),
-            Event::Guard(Report::TreeEnded { cause, .. }) => count(&self.ends.get_or_create(&ended_by(cause))),
+            Event::Guard(Report::TreeEnded { cause, .. }) => {
+                count(&self.ends.get_or_create(&ended_by(as_it_ended(cause, lapsed))));
+            }
             Event::Guard(Report::Stuck { .. }) => count(&self.stuck_reports),
             _ => {}
         }
@@ -172,11 +175,22 @@ fn alarming() -> impl Iterator<Item = (PhaseName, PhaseName, Why)> {
     let resigns = |to| [Leading, Vouched, Paused].map(|from| (from, to, Why::CrashLoop));
     // A run that --timeout has stopped counts, too.
     let late = (Stopping, Releasing, Why::CrashLoop);
-    elected.into_iter().chain(cut_off).chain(resigns(Releasing)).chain(resigns(Stopping)).chain([late])
+    // Without a lease that still lasts, there is nothing to release.
+    let resigns = [Releasing, Stopping, Following].into_iter().flat_map(resigns);
+    elected.into_iter().chain(cut_off).chain(resigns).chain([late])
 }
 
 fn changed(from: PhaseName, to: PhaseName, why: Why) -> Labels<3> {
     [("from", words::phase(from)), ("to", words::phase(to)), ("why", words::reason_code(why))]
+}
+
+/// A guard tells who began the stop. The command may have obeyed long before its lease was over, or not at all.
+fn as_it_ended(cause: Cause, lapsed: bool) -> Cause {
+    match cause {
+        Cause::Ordered | Cause::Deadline if lapsed => Cause::Deadline,
+        Cause::Ordered | Cause::Deadline => Cause::Ordered,
+        Cause::ItsOwn | Cause::SupervisorGone => cause,
+    }
 }
 
 fn ended_by(cause: Cause) -> Labels<1> {

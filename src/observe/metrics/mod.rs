@@ -43,9 +43,9 @@ impl Metrics {
         Self { registry, counters, gauges, vouching }
     }
 
-    /// Counts an event.
-    pub fn on_event(&self, now: Now, event: &Event) {
-        self.counters.on_event(now, event);
+    /// Counts an event. `lapsed`: the lease of our term is over.
+    pub fn on_event(&self, now: Now, event: &Event, lapsed: bool) {
+        self.counters.on_event(now, event, lapsed);
     }
 
     /// An earlier program of this process has started the command under this token.
@@ -166,7 +166,7 @@ mod tests {
             Event::SessionOver { session },
             Event::Guard(Report::TreeEnded { run, status, cause: Cause::Deadline }),
         ] {
-            metrics.on_event(now, &event);
+            metrics.on_event(now, &event, true);
         }
         let lines = lines(&metrics, &leading(now, now.lease), now);
         for line in [
@@ -186,6 +186,26 @@ mod tests {
         }
     }
 
+    /// Whoever began the stop.
+    #[test]
+    fn a_command_that_was_ended_at_its_deadline_is_one_that_ran_until_its_lease_was_over() {
+        let metrics = Metrics::new("job", "a");
+        let (run, status, now) = (RunId(1), ChildStatus::Signaled(9), at(NOW));
+        for (cause, lapsed) in [
+            (Cause::Deadline, false),
+            (Cause::Ordered, false),
+            (Cause::Ordered, true),
+            (Cause::Deadline, true),
+            (Cause::ItsOwn, true),
+        ] {
+            metrics.on_event(now, &Event::Guard(Report::TreeEnded { run, status, cause }), lapsed);
+        }
+        let lines = lines(&metrics, &leading(now, now.lease), now);
+        for (cause, count) in [("deadline", 2), ("ordered", 2), ("own", 1)] {
+            assert_has(&lines, &format!("zk_leader_run_command_ends_total{{cause=\"{cause}\"}} {count}"));
+        }
+    }
+
     #[test]
     fn what_the_alerts_count_begins_at_zero() {
         let metrics = Metrics::new("job", "a");
@@ -197,6 +217,8 @@ mod tests {
             "from=\"leading\",to=\"paused\",why=\"contact-lost\"",
             "from=\"leading\",to=\"releasing\",why=\"crash-loop\"",
             "from=\"leading\",to=\"stopping\",why=\"crash-loop\"",
+            "from=\"paused\",to=\"following\",why=\"crash-loop\"",
+            "from=\"stopping\",to=\"releasing\",why=\"crash-loop\"",
         ] {
             assert_has(&lines, &format!("zk_leader_run_transitions_total{{{labels}}} 0"));
         }

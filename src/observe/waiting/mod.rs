@@ -99,6 +99,9 @@ impl WaitReporter {
                 return;
             }
             self.survey = self.surveyor.look().await;
+            if !waits(self.phase()) {
+                return;
+            }
             let waited_ms = super::words::millis(Duration::from_secs(waited(since).as_secs()));
             let still = if told == 0 { "Waiting" } else { "Still waiting" };
             tracing::info!(waited_ms, "{still}: {}", self.known().sentence(clock::time_of_day()));
