@@ -50,7 +50,10 @@ impl Health {
 
     pub fn command_started(&mut self, now: Timestamp) {
         self.grace_until = now.after(self.settings.grace);
-        self.failures = 0;
+        // Without a start-up period, commands that are restarted again and again would hide that each check fails.
+        if self.settings.grace > Duration::ZERO {
+            self.failures = 0;
+        }
     }
 
     /// The time of the next check; [`Timestamp::NEVER`] while one runs.
@@ -143,6 +146,17 @@ mod tests {
         health.command_started(at(80));
         assert_eq!(health.checked(at(81), false), None);
         assert!(!health.is_healthy());
+    }
+
+    #[test]
+    fn without_a_start_up_period_a_command_that_is_restarted_hides_no_failure() {
+        let mut health = Health::new(Settings { grace: Duration::ZERO, ..health().settings }, Timestamp::ZERO);
+        health.checked(at(1), true);
+        let outcomes = [10, 20, 30].map(|second| {
+            health.command_started(at(second));
+            health.checked(at(second + 1), false)
+        });
+        assert_eq!(outcomes, [None, None, Some(false)]);
     }
 
     #[test]
