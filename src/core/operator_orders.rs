@@ -108,6 +108,8 @@ pub struct OperatorOrders {
     /// A run of ours is under way that no other host would repeat.
     #[serde(skip)]
     runs_once: bool,
+    #[serde(skip)]
+    judged_at: Timestamp,
 }
 
 impl OperatorOrders {
@@ -137,6 +139,7 @@ impl OperatorOrders {
 
     /// What has changed for us, who hold the term with this token, or no term.
     pub fn judge(&mut self, now: Timestamp, token: Option<i64>) -> [Option<Event>; 3] {
+        self.judged_at = now;
         if let Some((id, _)) = self.pointless.filter(|(_, since)| now >= since.after(FOR_GOOD)) {
             self.done_with = Some(id);
         }
@@ -157,12 +160,13 @@ impl OperatorOrders {
         ]
     }
 
-    pub fn next_deadline(&self, now: Timestamp) -> Option<Timestamp> {
+    /// When to judge again. It may have come since.
+    pub fn next_deadline(&self) -> Option<Timestamp> {
         let in_vain = self.pointless.map(|(_, since)| since.after(FOR_GOOD));
         let lines_up = self.left.map(|(_, since)| since.after(FOR_GOOD));
         let ends = [self.disabled_until, self.handover_until, self.drained_until, in_vain, lines_up];
         let ends = ends.into_iter().flatten();
-        ends.filter(|end| *end > now).min()
+        ends.filter(|end| *end > self.judged_at).min()
     }
 
     fn gives_way(&mut self, now: Timestamp, order: Handover, token: Option<i64>) -> bool {
@@ -259,7 +263,7 @@ mod tests {
     fn an_order_ends_so_long_after_it_was_first_seen_and_not_after_the_znode_was_written_again() {
         let mut docket = docket(disabled(1, Some(HOUR)));
         assert_eq!(docket.judge(at(0), None)[0], Some(ineligible(Ineligibility::Disabled, true)));
-        assert_eq!(docket.next_deadline(at(0)), Some(at(3600)));
+        assert_eq!(docket.next_deadline(), Some(at(3600)));
         docket.hear(at(3000), Orders { handover: handover(Target::Us, false).handover, ..disabled(1, Some(HOUR)) });
         assert_eq!(docket.judge(at(3599), None), [None; 3]);
         assert_eq!(docket.judge(at(3600), None)[0], Some(ineligible(Ineligibility::Disabled, false)));
@@ -273,17 +277,17 @@ mod tests {
         let rest = Some(Duration::from_secs(60));
         let mut docket = docket(disabled(1, Some(HOUR)));
         docket.hear(at(1), disabled(1, rest));
-        assert_eq!(docket.next_deadline(at(1)), Some(at(61)));
+        assert_eq!(docket.next_deadline(), Some(at(61)));
         docket.hear(at(2), disabled(1, Some(HOUR)));
-        assert_eq!(docket.next_deadline(at(2)), Some(at(61)), "unknown again");
+        assert_eq!(docket.next_deadline(), Some(at(61)), "unknown again");
         docket.hear(at(3), drain(1, Some(HOUR), true, false));
         docket.hear(at(4), drain(1, rest, true, false));
-        assert_eq!(docket.next_deadline(at(4)), Some(at(64)));
+        assert_eq!(docket.next_deadline(), Some(at(64)));
         docket.hear(at(5), handover(Target::Us, false));
         let order =
             handover(Target::Us, true).handover.map(|order| Handover { lasts: Duration::from_secs(60), ..order });
         docket.hear(at(6), Orders { handover: order, ..Orders::default() });
-        assert_eq!(docket.next_deadline(at(6)), Some(at(66)));
+        assert_eq!(docket.next_deadline(), Some(at(66)));
     }
 
     #[test]
@@ -293,7 +297,7 @@ mod tests {
         docket.hear(at(2), handover(Target::Another, true));
         assert_eq!(docket.judge(at(2), Some(TOKEN)), [None, Some(ineligible(Ineligibility::HandingOver, true)), None]);
         assert_eq!(docket.judge(at(4), None), [None; 3], "the target leads first");
-        assert_eq!(docket.next_deadline(at(4)), Some(at(5)));
+        assert_eq!(docket.next_deadline(), Some(at(5)));
         assert_eq!(docket.judge(at(5), None)[1], Some(ineligible(Ineligibility::HandingOver, false)), "it does not");
         assert_eq!(docket.judge(at(6), Some(TOKEN + 1)), [None; 3], "the order is not for a later term");
     }
@@ -336,7 +340,7 @@ mod tests {
             assert!(docket.judge(at(1), None)[1].is_some());
             assert_eq!(docket.judge(at(1000), None), [None; 3], "the target is there");
             docket.hear(at(1000), gone);
-            assert_eq!(docket.next_deadline(at(1000)), Some(at(1003)));
+            assert_eq!(docket.next_deadline(), Some(at(1003)));
             docket.hear(at(1002), gone);
             assert_eq!(docket.judge(at(1002), None), [None; 3], "the target may come back");
             let is_back = [None, Some(ineligible(Ineligibility::HandingOver, false)), None];
@@ -433,7 +437,7 @@ mod tests {
         let mut docket = docket(drain(1, Some(HOUR), true, false));
         assert!(docket.judge(at(0), None)[2].is_some());
         docket.hear(at(3000), drain(1, Some(HOUR), true, false));
-        assert_eq!(docket.next_deadline(at(3000)), Some(at(3600)));
+        assert_eq!(docket.next_deadline(), Some(at(3600)));
         assert_eq!(docket.judge(at(3600), None)[2], Some(ineligible(Ineligibility::Drained, false)));
         docket.hear(at(4000), drain(2, Some(HOUR), true, false));
         assert_eq!(docket.judge(at(4000), None)[2], Some(ineligible(Ineligibility::Drained, true)), "another order");

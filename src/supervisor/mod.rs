@@ -289,7 +289,7 @@ impl Supervisor {
 
     /// `None`: there is no deadline.
     fn until_deadline(&self, now: Now) -> Option<Duration> {
-        let (orders, preemption) = (self.orders.next_deadline(now.lease), self.preemption.next_deadline());
+        let (orders, preemption) = (self.orders.next_deadline(), self.preemption.next_deadline());
         let deadlines = [self.machine.next_deadline(now), orders, preemption];
         deadlines.into_iter().flatten().min().map(|deadline| now.lease.until(deadline))
     }

@@ -31,7 +31,7 @@ pub struct StandingDrain {
 
 impl Instance {
     pub fn next_deadline(&self, now: Now) -> Option<Timestamp> {
-        let (orders, preemption) = (self.docket.next_deadline(now.lease), self.preemption.next_deadline());
+        let (orders, preemption) = (self.docket.next_deadline(), self.preemption.next_deadline());
         let deadlines = [self.machine.next_deadline(now), orders, preemption];
         deadlines.into_iter().flatten().filter(|_| self.supervisor == Process::Running).min()
     }
