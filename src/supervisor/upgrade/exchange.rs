@@ -57,7 +57,7 @@ impl Supervisor {
     /// What stands against it now.
     fn hand_over(&mut self, upgrade: &mut Upgrade, now: Now, key: &SessionKey, since: Timestamp) -> Result<(), String> {
         let machine = self.machine.hand_over(now, since);
-        if machine.as_ref().is_err_and(|obstacle| *obstacle == NotNow::Stale) {
+        if machine.as_ref().is_err_and(|obstacle| *obstacle == NotNow::Stale) && upgrade.wants_renewal() {
             self.machine.renew_soon(now);
         }
         let machine = machine.map_err(|obstacle| obstacle.to_string())?;

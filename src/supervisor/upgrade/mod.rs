@@ -97,7 +97,9 @@ impl Plan {
     pub(super) fn split(self) -> (Upgrade, Option<Box<Document>>) {
         let Self { settings, before, limit, had_terminal } = self;
         let (until, patience) = (Timestamp::NEVER, Duration::ZERO);
-        (Upgrade { settings, limit, had_terminal, stage: Stage::Idle, until, patience }, before)
+        let upgrade =
+            Upgrade { settings, limit, had_terminal, stage: Stage::Idle, until, patience, wants_renewal: false };
+        (upgrade, before)
     }
 }
 
@@ -111,6 +113,8 @@ pub struct Upgrade {
     until: Timestamp,
     /// The length of that wait.
     patience: Duration,
+    /// Once in each wait: where renewals fail, those of the lease go on with their own pauses.
+    wants_renewal: bool,
 }
 
 #[derive(Default)]
@@ -183,6 +187,12 @@ impl Upgrade {
 
     fn wait_for_quiet(&mut self) {
         self.until = clock::now().lease.after(self.patience);
+        self.wants_renewal = true;
+    }
+
+    /// Whether to renew the lease at once, if that is what the moment lacks.
+    pub fn wants_renewal(&mut self) -> bool {
+        take(&mut self.wants_renewal)
     }
 
     fn refuse(&mut self, why: &str) {
