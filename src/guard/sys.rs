@@ -269,6 +269,11 @@ pub fn send_now(socket: &impl AsRawFd, record: &[u8]) -> Result<usize, Errno> {
     send(socket.as_raw_fd(), record, MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL)
 }
 
+/// Whether a record that was not sent may be sent later: the socket has no room, or our cgroup, to which its buffers count, no memory.
+pub fn may_pass(errno: Errno) -> bool {
+    matches!(errno, Errno::EAGAIN | Errno::ENOBUFS | Errno::ENOMEM)
+}
+
 /// Readable when a child has ended or was stopped, if SIGCHLD is blocked.
 pub fn deaths() -> Result<SignalFd, Errno> {
     SignalFd::with_flags(&Signal::SIGCHLD.into(), SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)

@@ -245,6 +245,14 @@ impl Tree {
         }
     }
 
+    /// A shell's `fg` gives the terminal to our job, and no signal to a job that runs.
+    fn keep_terminal(&self) {
+        let runs = self.command.as_ref().is_some_and(|command| !command.has_ended) && !self.is_frozen;
+        if let Some(terminal) = self.terminal().filter(|_| runs) {
+            terminal.hand_over(self.group());
+        }
+    }
+
     fn take_terminal_back(&self) {
         if let Some(terminal) = self.terminal() {
             terminal.take_back_from(self.group());
@@ -364,9 +372,11 @@ impl Tree {
     pub fn go_on(&mut self) {
         let (containment, children, look) = (&self.containment, &self.children, &self.look);
         self.half_done.take_if(|(step, walk)| step(containment, walk, children, look).is_ok());
-        let has_no_room = |signal: &i32| self.init().is_some_and(|init| init.pass_on(*signal) == Err(Errno::EAGAIN));
+        let has_no_room =
+            |signal: &i32| self.init().is_some_and(|init| init.pass_on(*signal).is_err_and(sys::may_pass));
         let sent = self.unsent.iter().position(has_no_room).unwrap_or(self.unsent.len());
         self.unsent.drain(..sent);
+        self.keep_terminal();
     }
 
     /// Whatever a stop, a freeze or a thaw has still to send.

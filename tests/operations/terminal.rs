@@ -158,6 +158,28 @@ fn ctrl_z_gives_the_terminal_back_to_the_shell_and_fg_continues_the_command() {
     }
 }
 
+/// Bash sends no SIGCONT to a job that runs.
+#[test]
+fn a_command_that_ran_in_the_background_has_the_terminal_after_fg_though_it_reads_nothing() {
+    for contain in ["subreaper", "pid-namespace"] {
+        let election = election();
+        let host = election.steady_host("here").option("--contain", contain).flag("--foreground");
+        let terminal = shell(&host.command(&["sleep", "1000"]));
+        enters(&terminal, "sh job");
+        until_started(&terminal);
+        until_it_is_of(&terminal, "sleep");
+        terminal.types("C-z");
+        until_it_is_of(&terminal, "bash");
+        enters(&terminal, "bg");
+        terminal.until_shown("[1]+ sh job &");
+        enters(&terminal, "fg");
+        until_it_is_of(&terminal, "sleep");
+        terminal.types("C-c");
+        wait::until("the command has ended", || election.state() == "free");
+        until_it_is_of(&terminal, "bash");
+    }
+}
+
 #[test]
 fn a_command_that_reads_the_terminal_in_the_background_stops_its_job_and_fg_continues_it() {
     for contain in ["subreaper", "pid-namespace"] {

@@ -138,10 +138,11 @@ fn attend(
     exec: launch::ExecReader,
 ) -> Result<(), Errno> {
     let (mut exec, mut has_ended, mut has_more) = (Some(exec), false, false);
+    let mut untold = Untold(Vec::with_capacity(2));
     loop {
         let exec_fd = exec.as_ref().map_or(deaths.as_fd(), AsFd::as_fd);
         let mut fds = [deaths.as_fd(), socket.as_fd(), exec_fd].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
-        match poll(&mut fds, if has_more { PollTimeout::ZERO } else { PollTimeout::NONE }) {
+        match poll(&mut fds, if has_more { PollTimeout::ZERO } else { untold.again_after() }) {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(errno) => return Err(errno),
         }
@@ -153,22 +154,20 @@ fn attend(
         }
         if let Some(result) = exec.as_ref().and_then(launch::ExecReader::result) {
             exec = None;
-            tell(
-                socket,
-                match result {
-                    ExecResult::Executed => Word::Executed,
-                    ExecResult::Failed(errno) => Word::NotExecuted(errno),
-                },
-            );
+            untold.0.push(match result {
+                ExecResult::Executed => Word::Executed,
+                ExecResult::Failed(errno) => Word::NotExecuted(errno),
+            });
         }
         has_more = sys::reap_others(Some(command).filter(|_| !has_ended));
         if exec.is_none() && !has_ended {
             if let Ok(Some((_, status))) = sys::peek(Child::Pid(command)) {
-                tell(socket, Word::Ended(status));
+                untold.0.push(Word::Ended(status));
                 (has_ended, has_more) = (true, true);
             }
         }
-        if has_ended && sys::peek(Child::Any) == Err(Errno::ECHILD) {
+        untold.tell(|word| sys::send_now(socket, word));
+        if has_ended && untold.0.is_empty() && sys::peek(Child::Any) == Err(Errno::ECHILD) {
             sys::exit(0);
         }
     }
@@ -193,8 +192,23 @@ fn pass_signals_on(command: Option<i32>, socket: &OwnedFd) {
     }
 }
 
+/// What the guard has still to hear, in order. It would wait for ever for the end of a command that has ended.
+struct Untold(Vec<Word>);
+
+impl Untold {
+    fn tell(&mut self, mut send: impl FnMut(&[u8]) -> Result<usize, Errno>) {
+        // If the guard is dead, this process dies, too.
+        while self.0.first().is_some_and(|word| !send(&word.encode()).is_err_and(sys::may_pass)) {
+            self.0.remove(0);
+        }
+    }
+
+    fn again_after(&self) -> PollTimeout {
+        if self.0.is_empty() { PollTimeout::NONE } else { PollTimeout::from(100_u8) }
+    }
+}
+
 fn tell(socket: &OwnedFd, word: Word) {
-    // If the guard is dead, this process dies, too.
     let _ = sys::send_now(socket, &word.encode());
 }
 
@@ -239,6 +253,27 @@ pub mod tests {
     pub fn pretend(pid: i32) -> (Init, impl Fn(Word)) {
         let (ours, theirs) = sys::socket_pair().unwrap();
         (Init { pid, socket: ours }, move |word| tell(&theirs, word))
+    }
+
+    /// The memory of its cgroup may be full for a moment.
+    #[test]
+    fn what_the_guard_could_not_be_told_is_told_again_in_order() {
+        let words = [Word::Executed, Word::Ended(ChildStatus::Exited(0))];
+        for failure in [Errno::ENOBUFS, Errno::ENOMEM, Errno::EAGAIN] {
+            let (mut untold, mut failures, mut told) = (Untold(words.to_vec()), vec![failure], Vec::new());
+            for is_whole in [false, true] {
+                untold.tell(|word| {
+                    failures.pop().map_or(Ok(()), Err)?;
+                    told.push(Word::decode(word.try_into().unwrap()));
+                    Ok(word.len())
+                });
+                assert_eq!(untold.again_after() == PollTimeout::NONE, is_whole, "{failure}");
+            }
+            assert_eq!(told, words.map(Some), "{failure}");
+        }
+        let mut untold = Untold(words.to_vec());
+        untold.tell(|_| Err(Errno::EPIPE));
+        assert!(untold.0.is_empty(), "nobody is there to hear it");
     }
 
     /// A stop is two signals. The command may end by the first one, and its init before it reads the second one.
