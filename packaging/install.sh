@@ -30,6 +30,7 @@ done
 install -D -m 755 packaging/upgrade-running.sh "$root$prefix/lib/zk-leader-run/upgrade-running"
 sed -i "s|/usr/bin/|$prefix/bin/|" "$root$prefix/lib/zk-leader-run/upgrade-running"
 put packaging/systemd/sysusers.conf "$root$prefix/lib/sysusers.d/zk-leader-run.conf"
+put packaging/needrestart.conf "$root${SYSCONFDIR:-/etc}/needrestart/conf.d/zk-leader-run.conf"
 put packaging/grafana/zk-leader-run.json -t "$share/zk-leader-run/grafana"
 put packaging/prometheus/zk-leader-run.rules.yml -t "$share/zk-leader-run/prometheus"
 # The operator's own is left alone.

@@ -242,6 +242,11 @@ fn the_manifest_for_kubernetes_calls_us_with_options_that_we_have() {
     let command = process.arg("--dry-run").args(&words[..words.len() - 1]).arg("true");
     assert!(said(command).contains("0.0.0.0:8008"));
     assert_eq!(words.last().unwrap(), "my-service");
+    let probe = manifest.lines().find(|line| line.contains("path: /leader,")).unwrap();
+    assert!(
+        probe.contains("failureThreshold: 1}"),
+        "who leads no more is behind the service at most one period: {probe}"
+    );
 }
 
 /// What a budget does not select, it does not protect; what a base does not list, it does not apply.

@@ -57,6 +57,38 @@ fn under_a_real_systemd_a_standby_is_active_and_every_way_to_end_moves_the_comma
     systemd.until_told(B, "following, next in line");
 }
 
+/// Says which signals it gets, and takes a second one as an order to end at once, as many programs do.
+const LISTENER: &str = "#!/bin/sh\n\
+                        trap 'echo TERM >>/shared/heard; [ -z \"$told\" ] || exit 9; told=1' TERM\n\
+                        trap 'echo INT >>/shared/heard' INT\n\
+                        echo started >>/shared/heard\n\
+                        until grep -q \"$SIGNAL\" /shared/heard; do sleep 0.1; done\n\
+                        sleep 1; echo done >>/shared/heard\n";
+
+#[test]
+fn a_stopped_unit_tells_its_command_once_and_by_its_own_stop_signal() {
+    for signal in ["TERM", "INT"] {
+        let election = election();
+        let settings = format!("{LONG_LEASE}SIGNAL={signal}\nZK_LEADER_RUN_STOP_SIGNAL={signal}\n");
+        let systemd = Files::of_two_hosts(&election, LISTENER, &settings).install(&election);
+        let heard = || fs::read_to_string(election.diary.directory().join("heard")).unwrap_or_default();
+        systemd.ctl("start", &[A]);
+        wait::until("the command has started", || heard() == "started\n");
+        systemd.ctl("stop", &[A]);
+        assert_eq!(heard(), format!("started\n{signal}\ndone\n"), "{}", systemd.journal());
+        assert_eq!(systemd.state(A), "inactive dead", "{}", systemd.journal());
+    }
+}
+
+#[test]
+fn a_unit_without_its_settings_is_not_started_again_and_again() {
+    let election = election();
+    let systemd = Files::of_two_hosts(&election, IMPOSTOR, "").install(&election);
+    let unit = "zk-leader-run@typo";
+    assert!(!systemd.try_run(&["systemctl", "start", unit]).0);
+    assert_eq!((systemd.state(unit).as_str(), systemd.property(unit, "NRestarts").as_str()), ("inactive dead", "0"));
+}
+
 /// The sandbox takes nothing away that the promise rests on.
 #[test]
 fn in_its_sandbox_the_command_has_a_cgroup_of_its_own_no_rights_and_one_folder() {

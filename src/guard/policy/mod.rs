@@ -8,7 +8,7 @@
 //! ```
 //!
 //! In an ordered stop, the processes that the command leaves behind get the stop signal, too, and the rest of the time. Whoever
-//! stops a whole service signals all processes of it at once (systemd's `KillMode=control-group`): the command may end before the
+//! stops a whole service signals all processes of it at once (systemd's default, `KillMode=control-group`): the command may end before the
 //! supervisor has ordered the stop. So if it ended by the stop signal, what it left behind is kept for a moment, for that order.
 //!
 //! Deadlines are checked before the input: after a pause of the guard, the first steps are those that are overdue. The
