@@ -342,7 +342,8 @@ impl Shared {
             tracing::error!(
                 path,
                 why = "disagreement",
-                "Contenders disagree: {disagreement}; give every host of this election the same, or choose another --name for this job"
+                "Contenders disagree: {disagreement}; give every host of this election the same, or choose another --name for this job; if \
+                 no host with the other settings is left, start one with them and stop it when it leads, which frees the record"
             );
         }
     }
