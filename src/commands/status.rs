@@ -145,7 +145,8 @@ fn said(slot: &SlotView, state: &SlotState, election: &ElectionView, output: &Ou
             format!("free since {}; {}", moment(written.changed_at), kind.join(", "))
         };
         facts.push(("lease", Cell::from(text)));
-        facts.extend(vouched(lease));
+        let may_run = matches!(state, SlotState::Led { .. } | SlotState::CutOff { .. });
+        facts.extend(vouched(lease).filter(|_| may_run));
     }
     facts
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::{Finding, advice, good, wrong};
 use crate::commands::slot_state::{self, SlotState};
 use crate::observe::words;
-use crate::zookeeper::admin::view::ElectionView;
+use crate::zookeeper::admin::view::{ElectionView, SlotView};
 use crate::zookeeper::schema::lease::Lease;
 use crate::zookeeper::schema::member::Member;
 
@@ -18,9 +18,11 @@ const WHAT: &str = "outages";
 /// None if nobody has `--vouch`.
 pub(super) fn findings(election: &ElectionView) -> Vec<Finding> {
     let members: Vec<_> = election.members().collect();
-    // After the last promise has run out, no command runs on.
-    let slots = election.slots.iter().filter(|slot| slot.overdue_since.is_none());
-    let leases = slots.filter_map(|slot| slot.lease.as_ref()).map(|(lease, _)| lease);
+    // After the last promise has run out, or where the leader gave way, no command runs on.
+    let may_run = |slot: &&SlotView| {
+        matches!(slot_state::of(slot, election), SlotState::Led { .. } | SlotState::CutOff { .. })
+    };
+    let leases = election.slots.iter().filter(may_run).filter_map(|slot| slot.lease.as_ref()).map(|(lease, _)| lease);
     let held = leases.into_iter().find(|lease| lease.is_held() && lease.waiting_on.is_none() && lease.holder.is_some());
     let limit = held.and_then(|lease| lease.vouch_ms).map(Duration::from_millis);
     if limit.is_none() && members.iter().all(|member| member.vouch.is_empty()) {
@@ -98,7 +100,7 @@ mod tests {
     use super::super::Grade;
     use super::*;
     use crate::zookeeper::admin::Facts;
-    use crate::zookeeper::admin::view::{Candidate, SlotView};
+    use crate::zookeeper::admin::view::Candidate;
 
     const LEADER: &str = r#""v":1,"state":"held","lease_ms":15000,"holder":{"id":"a","host":"h1","pid":1}"#;
     const ASKS_B: &str =
@@ -157,6 +159,17 @@ mod tests {
             election.slots[0].overdue_since = Some(1);
             assert_eq!(findings(&election), []);
         }
+    }
+
+    /// As when its fence command has failed.
+    #[test]
+    fn a_leader_that_gave_way_without_releasing_runs_nothing() {
+        let mut election = election(&format!("{{{LEADER},{ASKS_B}}}"), &[("b", "10.0.0.2:4711"), ("a", "10.0.0.1:1")]);
+        let (member, _) = election.members.get_mut("a").unwrap();
+        (member.pid, member.left) = (1, Some(5));
+        assert_eq!(findings(&election).len(), 1, "another term");
+        election.slots[0].term = Some(Facts { mzxid: 5, ..Facts::default() });
+        assert_eq!(findings(&election), []);
     }
 
     #[test]
