@@ -113,7 +113,7 @@ impl Election {
         if let Some(contact) = self.session.as_ref().and_then(Session::open_contact) {
             tracing::warn!(
                 why = "server-differs",
-                "This server shows a lease record that the ensemble does not have: it has missed or lost writes; another one is asked"
+                "This server shows a lease record that the ensemble does not have: it has missed or lost writes; the servers are asked again, over another connection"
             );
             contact.client.give_up();
         }

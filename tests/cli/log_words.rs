@@ -62,7 +62,7 @@ const ROWS: [[&str; 3]; 25] = [
         "error, warn",
         "ZooKeeper refuses the credentials, the connection, or a right: which, and what is needed",
     ],
-    ["server-differs", "warn", "a server shows a record that the ensemble does not have; another one is asked"],
+    ["server-differs", "warn", "a server shows a record that the ensemble does not have; another connection is made"],
     ["stop-again", "warn", "a second signal: what still runs is killed"],
     ["stop-requested", "info", "a signal came while a stop was under way"],
     [
