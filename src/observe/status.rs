@@ -224,6 +224,11 @@ pub mod tests {
         Now { lease: Timestamp::ZERO.after(moment), observer: Sighting::ZERO.after(moment) }
     }
 
+    fn first(record: Record, candidate: CandidateName) -> View {
+        let (place, session_id, term_version, outranks, is_revoked) = (Place::First, 5, 3, false, false);
+        View { place, candidate, session_id, term_version, record, outranks, is_revoked }
+    }
+
     /// Someone who leads, until `stop_at`; the tree would be killed a second later.
     pub fn leading(now: Now, stop_at: Timestamp) -> Status {
         let record = Record {
@@ -238,29 +243,20 @@ pub mod tests {
             vouching: None,
             agrees: true,
         };
-        let (candidate, grace_over_at) = (CandidateName::EMPTY, Timestamp::NEVER);
+        let candidate = CandidateName::EMPTY;
         let grant = Grant { token: 9, term: 3, session: 5, takeover: Takeover::Clean, slot: Slot(0), candidate };
         let deadlines = Some(Deadlines { stop_at, kill_at: stop_at.after(Duration::from_secs(1)) });
-        let view = View {
-            place: Place::First,
-            candidate,
-            session_id: 5,
-            term_version: 3,
-            record,
-            outranks: false,
-            is_revoked: false,
-        };
         let snapshot = Snapshot {
             phase: PhaseName::Leading,
             session: SessionNumber(2),
             timing: None,
-            view: Some(view),
+            view: Some(first(record, candidate)),
             held_term: Some(Held { grant, deadlines }),
             barred: None,
             disabled: false,
             run: Some(RunId(1)),
             frozen: false,
-            grace_over_at,
+            grace_over_at: Timestamp::NEVER,
             is_ending: false,
             step: None,
             asks_from: Timestamp::ZERO,

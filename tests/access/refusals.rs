@@ -71,6 +71,16 @@ fn a_base_below_a_tenant_of_a_closed_root_is_created() {
 }
 
 #[test]
+fn a_missing_right_to_create_the_marker_of_a_slot_is_told_of_its_directory() {
+    let election = election();
+    let host = |slot: &str| election.steady_host("a").option("--slot", slot).command(&["true"]).spawn();
+    assert_eq!(host("noon").code(), 0);
+    let runs = election.path("runs");
+    election.admin.set_acl(&runs, "world", "anyone", "rwda");
+    refused(host("evening"), &format!("we may not create a child of {runs}: its ACL does not give us right c"));
+}
+
+#[test]
 fn who_is_not_of_an_election_is_told_so() {
     let (election, host) = closed();
     let _leader = host("a").spawn();

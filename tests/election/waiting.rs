@@ -109,6 +109,22 @@ fn a_session_timeout_that_is_not_granted_is_told() {
     assert_eq!(misfit.code(), 78);
 }
 
+/// Nobody there waits for our lease.
+#[test]
+fn beside_other_libraries_a_lease_does_not_outlast_a_session_that_was_made_shorter() {
+    let ensemble = Ensemble::single();
+    let election = Election::on(&ensemble.connect_string());
+    let host = election.host("a").session_timeout("60s").option("--recipe", "kazoo");
+    let host = host.option("--election-path", &format!("/foreign/{}", election.name)).spawn();
+    election.diary.until_started(1);
+    let server = ensemble.server(0);
+    server.configure("maxSessionTimeout=8000");
+    server.restart();
+    host.until_logged("ZooKeeper now grants this session a timeout of 8s instead of 1m");
+    election.diary.until_started(2);
+    assert_eq!(election.record()["lease_ms"], 4000, "half of the session: {}", host.log());
+}
+
 #[test]
 fn a_session_timeout_that_is_changed_while_a_session_lives_is_told_once() {
     let ensemble = Ensemble::single();

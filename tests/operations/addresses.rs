@@ -30,6 +30,24 @@ fn behind_one_name_a_silent_server_does_not_hide_the_others() {
     assert_eq!(host.code(), 0, "{}", host.log());
 }
 
+/// They are asked in a random order, within one limit.
+#[test]
+fn behind_one_name_a_silent_server_hides_the_others_from_no_operator() {
+    let election = election();
+    for _ in 0..4 {
+        let (servers, mut wrapper) = two_silent_and("ensemble", server().server(0).address(), &election);
+        wrapper.arg(env!("CARGO_BIN_EXE_zk-leaderctl")).args([
+            "list",
+            "--connect",
+            &servers,
+            "--connect-timeout",
+            "9s",
+        ]);
+        let mut asker = Subject::start(wrapper);
+        assert_eq!(asker.code(), 0, "{}", asker.log());
+    }
+}
+
 #[test]
 fn a_name_server_that_never_answers_does_not_hold_up_the_exit() {
     let election = election();

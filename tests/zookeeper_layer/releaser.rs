@@ -104,6 +104,28 @@ async fn what_the_server_refuses_each_time_is_tried_ever_more_seldom_in_one_sess
     assert!((2..=10).contains(&tries), "tried {tries} times");
 }
 
+/// It shows an older version of the record, and the ensemble refuses what is conditional on that. Another server frees it.
+#[tokio::test]
+async fn a_server_that_has_missed_a_write_is_left_after_two_tries() {
+    const VERSION_FROM_THE_END: usize = 36;
+    let chroot = Chroot::new();
+    let (_host, orphaned) = orphaned(&chroot.connect_string(), Recipe::Sequential).await;
+    let (proxy, reads) = (link(), Arc::new(AtomicU32::new(0)));
+    let (mut sessions, shown) = (0, Arc::clone(&reads));
+    proxy.tamper(move |mut frame| {
+        sessions += u32::from(i32::from_be_bytes(frame[4..8].try_into().unwrap()) == 0);
+        if sessions == 1 && String::from_utf8_lossy(&frame).contains(r#""state":"held""#) {
+            shown.fetch_add(1, Relaxed);
+            let version = frame.len() - VERSION_FROM_THE_END;
+            frame[version + 3] = frame[version + 3].wrapping_sub(1);
+        }
+        frame
+    });
+    let freed = release_orphaned::free_record(of(&chroot.behind(&proxy), 9, Recipe::Sequential), &orphaned).await;
+    assert!(matches!(freed, Ok(Outcome::Freed)), "{freed:?}");
+    assert_eq!(reads.load(Relaxed), 2);
+}
+
 #[tokio::test]
 async fn a_candidate_that_has_just_gone_keeps_no_record_held() {
     for recipe in RECIPES {

@@ -128,6 +128,22 @@ async fn a_change_during_a_cut_is_told_after_it() {
     next.wait_for(Event::LineChanged { candidacy: FIRST }).await;
 }
 
+/// Its wait begins with what it sees of the next leader, not with that one's end.
+#[tokio::test]
+async fn who_is_next_behind_its_own_old_record_is_told_of_the_take_over() {
+    let chroot = Chroot::new();
+    let second = zk_leader_run::core::event::Candidacy(2);
+    let (mut former, view, _) = Host::leading(settings(&chroot.connect_string(), 1)).await;
+    let (mut other, _) = Host::entered(settings(&chroot.connect_string(), 2)).await;
+    Admin::to(&chroot.connect_string()).delete(&format!("{ELECTION}/{}", view.candidate.as_str()));
+    let view = former.enter(second).await.unwrap();
+    assert_eq!((view.place, view.record.nonce.instance), (Place::Next, 1));
+    former.hints_within(SETTLED).await;
+    let view = other.look(FIRST).await.unwrap();
+    other.take_over(&view, 1).await.unwrap();
+    former.wait_for(Event::RecordChanged { candidacy: second }).await;
+}
+
 #[tokio::test]
 async fn a_later_candidacy_is_not_woken_for_an_earlier_one() {
     let chroot = Chroot::new();
