@@ -20,6 +20,9 @@ use crate::world::World;
 const HANDOVER: Duration = Duration::from_secs(1);
 /// From when the servers serve again to the start of a command.
 const BACK: Duration = Duration::from_secs(1);
+/// Of one host in a session timeout in which nothing happens: a leader renews eight times, the next in line reads as often, and either
+/// may look at everything once.
+const QUIET: u64 = 60;
 /// Percent of T: a connection that says nothing is lost after 40.
 const NOTICED: u32 = 45;
 const HISTORY: Question = Question::History { watch: false, lines: usize::MAX };
@@ -110,10 +113,15 @@ impl World {
         if !oracle.reaches(time::elapsed() + self.script.heal_limit(), || oracle.leaders().len() == wanted).await {
             return oracle.fail(&format!("{:?} lead, of {wanted} that could", oracle.leaders()));
         }
-        let before = oracle.commands();
+        let (before, since) = (oracle.commands(), time::elapsed().as_secs() + 1);
         oracle.watches(time::elapsed() + self.script.session_timeout).await;
         if oracle.commands() != before {
             oracle.fail(&format!("nothing happens, and in place of {before:?} {:?} lead", oracle.commands()));
+        }
+        let seconds = since..time::elapsed().as_secs();
+        let asked = self.wires.with(|inner, _| inner.asked_in(self.script.hosts.len(), seconds));
+        if asked > QUIET {
+            oracle.fail(&format!("nothing happens, and one host sends {asked} requests in a session timeout"));
         }
     }
 

@@ -13,11 +13,11 @@
 //! * one tree of a slot lives, of the command or of a step, and at most until `kill_at` + 2G, a step also at most for its
 //!   timeout. Excused, as `docs/design.md` says: beyond `kill_at`, a tree
 //!   that SIGKILL cannot end, or whose host stands still or has just gone on;
-//! * a command starts under a greater token than every earlier one of its slot; that of `--slot` starts in one process;
+//! * a command starts under a greater token than every earlier one of its slot; that of `--slot` starts once;
 //! * a process that gets SIGTERM ends within `--stop-timeout` + T + 2 s ([`script::Script::stop_limit`]) and the longest step
-//!   and hook, however long it was stopped besides; a host sends at most 200 requests in a second
-//!   (and 20 for each process that is started there), a process takes at most
-//!   5 000 steps in one, and none runs without end at one instant.
+//!   and hook, however long it was stopped besides; a host sends at most 200 requests in a second (and 20 for each process that is
+//!   started there), and 60 in a session timeout in which nothing happens; a process takes at most 5 000 steps in a second, and none
+//!   runs without end at one instant.
 //!
 //! Hosts that vouch for one another ([`direct`]): datagrams that are lost, late, doubled, forged and replayed, or not heard by some hosts;
 //! outages of up to twelve leases; the record or the secret deleted; hosts without the option; at an upgrade in place, and at an outage
@@ -27,7 +27,8 @@
 //! candidate.
 //!
 //! When all faults are over:
-//! * somebody leads within 4 T + 10 s ([`script::Script::heal_limit`]); status and history tell who, and under which token;
+//! * somebody leads within 4 T + 10 s ([`script::Script::heal_limit`]), as many as can soon after, and they go on leading; of runs
+//!   that happen once, a later one begins; status and history tell who leads, and under which token;
 //! * after SIGTERM to the leader, the next one starts within 1 s and 30 latencies from the end of the tree; `handover --wait`
 //!   tells the truth; an order to hand over ends one term, is refused while disabled, and does not stay; after
 //!   `disable --wait` no command runs or starts, also if another host is taking over, and soon after `enable` one does;

@@ -6,6 +6,7 @@
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::Hasher as _;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -251,6 +252,12 @@ impl Inner {
     /// Somebody else than the host itself has started a process there.
     pub fn start(&mut self, host: Host, now: Duration) {
         *self.started.entry((host, now.as_secs())).or_default() += 1;
+    }
+
+    /// The most requests of one of these hosts in these seconds.
+    pub fn asked_in(&self, hosts: usize, seconds: Range<u64>) -> u64 {
+        let of_host = |host| self.asked.range((host, seconds.start)..(host, seconds.end)).map(|(_, count)| count).sum();
+        (0..hosts).map(of_host).max().unwrap_or(0)
     }
 
     /// The most requests in one second of one of these hosts, beyond what its starts explain; and all requests. Whoever starts
