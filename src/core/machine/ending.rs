@@ -193,10 +193,15 @@ impl Machine {
     /// Ends the process; no record is ours. A pending take-over is awaited first, and its record freed; otherwise the
     /// next leader would wait for a lease without a holder. The first reason counts.
     pub(super) fn depart(&mut self, now: Now, reason: ExitReason, why: Why) {
-        if self.departure.is_none() && self.pending != Some(Request::TakeOver) {
+        if self.departure.is_none() && !self.may_have_taken_over() {
             return self.leave(now, After::Exit(reason), why);
         }
         self.departure.get_or_insert(Departure { reason, why, by: now.lease.after(RELEASE_LIMIT) });
+    }
+
+    /// A take-over of ours is under way, or its reply was lost: the record would stay held without a holder.
+    pub(super) fn may_have_taken_over(&self) -> bool {
+        self.pending == Some(Request::TakeOver) || self.standing.sending.is_some()
     }
 
     /// Stops the tree, then ends the process for `reason`, unless it ends for another one already.
@@ -204,6 +209,7 @@ impl Machine {
         let after = match self.phase {
             // Why the process ends is decided, and its tree is gone.
             Phase::Releasing { after: after @ After::Exit(_), .. } => after,
+            Phase::Stopping { after: after @ After::Exit(_), .. } if self.runs_after_command() => after,
             _ => After::Exit(reason),
         };
         if self.run.is_some() {

@@ -216,8 +216,14 @@ impl Machine {
             return self.leave(now, After::Exit(ExitReason::Disagreement), Why::Misconfigured);
         }
         if self.departure.is_some() {
-            self.settle_departure(now, view);
-        } else if view.place == Place::First && !self.ineligibilities.disabled {
+            return self.settle_departure(now, view);
+        }
+        // Applied after all, though its reply was lost: whoever may not lead frees it.
+        if view.place == Place::First && self.recognises(now, view) {
+            return;
+        }
+        self.standing.sending = None;
+        if view.place == Place::First && !self.ineligibilities.disabled {
             self.claim(now, view);
         } else if self.only_if_free() {
             self.leave(now, After::Exit(ExitReason::NotElected), Why::WaitOver);
@@ -253,11 +259,8 @@ impl Machine {
         self.settings.wait.is_some_and(|wait| wait.is_zero()) && self.runs == 0
     }
 
-    /// First in line: take the record over, or recognise an applied take-over of ours whose reply was lost.
+    /// First in line: take the record over.
     fn claim(&mut self, now: Now, view: View) {
-        if self.recognises(now, view) {
-            return;
-        }
         let not_before = self.not_before(view.record);
         if self.only_if_free() && now.observer < self.start_from(not_before) {
             return self.leave(now, After::Exit(ExitReason::NotElected), Why::WaitOver);
@@ -386,7 +389,8 @@ impl Machine {
 
     pub(super) fn session_over(&mut self, now: Now) {
         self.link = Link::Down { retry_at: self.reconnect_at(now) };
-        self.pending = None;
+        // A term on promises goes on, and with it the run.
+        self.is_mark_lost |= self.pending.take() == Some(Request::Mark) && self.held_term.is_some();
         self.standing = Standing::default();
         match self.phase {
             _ if self.goes_on_without_session(now) => {}

@@ -10,7 +10,7 @@
 use super::phase::{After, Link, Phase};
 use super::{Machine, Standing};
 use crate::core::action::{Action, ExitReason, PhaseName, Transition, Why};
-use crate::core::event::{Ineligibility, Request};
+use crate::core::event::Ineligibility;
 use crate::core::time::{Now, Timestamp};
 
 /// The reasons that hold now.
@@ -158,7 +158,7 @@ impl Machine {
                 self.announce_in_line(now, Why::EligibleAgain);
             }
             self.enter_in_turn(now);
-        } else if self.pending != Some(Request::TakeOver) {
+        } else if !self.may_have_taken_over() {
             self.announce_in_line(now, self.ineligibilities.why());
             self.leave_line(now);
         }

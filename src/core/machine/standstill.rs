@@ -128,6 +128,10 @@ impl Machine {
         let Some(length) = self.standstill.length else {
             return (After::Exit(ExitReason::GuardGone), Why::GuardGone);
         };
+        // A run that had its time is not begun anew.
+        if let Phase::Stopping { after: after @ After::Exit(ExitReason::TimedOut), .. } = self.phase {
+            return (after, Why::StoodStill { length });
+        }
         let requested = After::Exit(ExitReason::StopRequested(None));
         let reason = match self.settings.on_loss {
             // `last_reason` gives it the status.

@@ -48,6 +48,11 @@ impl Machine {
         self.run.is_some() || self.step.is_some()
     }
 
+    /// Whether only `--after-stop` is left.
+    pub(super) fn runs_after_command(&self) -> bool {
+        self.run.is_none() && self.step.is_some_and(|step| step.kind == StepKind::AfterStop)
+    }
+
     /// The wait is over, and the lease has runway, as for a start.
     pub(super) fn run_before_start(&mut self, now: Now) {
         let (Some(timeout), Some(held)) = (self.settings.steps.before_start, &mut self.held_term) else { return };

@@ -25,6 +25,7 @@ impl Machine {
     /// server that shows the refused versions once more has missed or lost writes (ZOOKEEPER-4643, ZOOKEEPER-4646), and does not
     /// find back by itself. Another one is asked, later, because it may be as far behind.
     fn claim_refused(&mut self, now: Now) {
+        self.standing.sending = None;
         let shown = self.standing.view.map(|view| (view.record.version, view.term_version));
         let slot = self.standing.view.map(|view| view.record.slot).filter(|slot| *slot != Slot::default());
         let before = std::mem::replace(&mut self.standing.refused_on, shown);
