@@ -156,9 +156,9 @@ fn may_run_json(slot: Option<&SlotView>, why: &str, election: &ElectionView) -> 
 }
 
 /// Whether our order, or another one that took its place, is in force.
-fn stands(election: &ElectionView, Ours { order, given, .. }: &Ours) -> bool {
-    let is_ours = election.disabled().is_some_and(|present| present.order == order.order);
-    if is_ours { given.lasts() } else { election.orders.disabled.is_some() }
+fn stands(election: &ElectionView, Ours { order, given, clock, .. }: &Ours) -> bool {
+    let Some(present) = election.disabled() else { return false };
+    if present.order == order.order { given.lasts() } else { Present::disabled(present).stands_at(Some(clock.now())) }
 }
 
 /// Who holds a slot, and the phase that it is in by its own words if it is stopping.

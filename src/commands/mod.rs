@@ -262,7 +262,7 @@ pub fn run(asked: &Asked) -> ExitCode {
         EarlyExit { text: format!("{PROGRAM}: {}\n", words::printable(notice)), stream: Stream::Stderr, status: 0 }
             .print();
     }
-    let interrupt = waits(&asked.question).then(Interrupt::held_back).flatten();
+    let interrupt = gives_an_order(&asked.question).then(Interrupt::held_back).flatten();
     let outcome = match runtime_for(&asked.question) {
         Ok(runtime) => {
             let outcome = runtime.block_on(answer(asked, interrupt));
@@ -305,6 +305,14 @@ fn by_interrupt() -> ExitCode {
     ExitCode::from(INTERRUPTED)
 }
 
+/// Whether it gives an order, which may stand when it ends.
+const fn gives_an_order(question: &Question) -> bool {
+    matches!(
+        question,
+        Question::Handover { .. } | Question::Disable { .. } | Question::Enable { .. } | Question::Drain { .. }
+    )
+}
+
 /// Whether it waits for what becomes of an order.
 const fn waits(question: &Question) -> bool {
     matches!(
@@ -333,7 +341,8 @@ async fn answer(asked: &Asked, interrupt: Option<Interrupt>) -> Result<Answer, C
     let outcome = tokio::select! {
         outcome = answered(asked, &standing) => outcome,
         () = interrupted => {
-            let sentence = standing.take().map_or_else(String::new, |order| format!("the waiting ended; {order}"));
+            let ended = if waits(&asked.question) { "the waiting ended" } else { "interrupted" };
+            let sentence = standing.take().map_or_else(String::new, |order| format!("{ended}; {order}"));
             return Err(CommandError { sentence, status: INTERRUPTED, word: "interrupted" });
         }
     };

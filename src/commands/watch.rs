@@ -4,6 +4,7 @@
 //!
 //! Never: an old answer that looks like a new one.
 
+use std::cell::OnceCell;
 use std::io::{self, IsTerminal as _, Write as _, stdout};
 use std::os::fd::AsFd as _;
 use std::time::Duration;
@@ -60,14 +61,19 @@ struct Shown<S> {
 /// Until it is interrupted, its reader is gone, or it was a mistake from the beginning.
 pub(super) async fn for_ever<V: View>(asked: &Asked, mut view: V) -> Result<Answer, CommandError> {
     let mut shown = Shown { seen: None, complaint: None, drawn: false };
-    let mut context = None;
+    let (mut context, mut only_one) = (None, OnceCell::new());
     loop {
         let present = match context.take() {
             Some(context) => Ok(context),
             None => CommandContext::connect(asked, Tries::Twice).await,
         };
         let (seen, kept) = match present {
-            Ok(present) => (view.look(&present).await, Some(present)),
+            Ok(present) => {
+                let present = CommandContext { only_one, ..present };
+                let seen = view.look(&present).await;
+                only_one = present.only_one.clone();
+                (seen, Some(present))
+            }
             Err(error) => (Err(error), None),
         };
         // Only an outage passes; every other error ends the watch.

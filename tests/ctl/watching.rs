@@ -10,7 +10,7 @@ use nix::unistd::Pid;
 use serde_json::Value;
 
 use super::operator::{ctl, process};
-use super::{election, server};
+use super::{election, link, server};
 use crate::support::{Election, wait};
 
 /// A `zk-leaderctl` that goes on.
@@ -24,7 +24,11 @@ struct Watch {
 
 impl Watch {
     fn of(words: &[&str]) -> Self {
-        let mut command = process(&server().connect_string(), words, &[]);
+        Self::at(&server().connect_string(), words)
+    }
+
+    fn at(servers: &str, words: &[&str]) -> Self {
+        let mut command = process(servers, words, &[]);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let (sender, lines) = channel();
         let output = BufReader::new(child.stdout.take().unwrap());
@@ -143,6 +147,27 @@ fn a_status_in_a_pipe_is_written_when_something_else_than_a_renewal_has_changed(
         })
         .collect();
     assert!(objects.windows(2).all(|pair| pair[0] != pair[1]), "{objects:#?}");
+}
+
+/// Another election began meanwhile.
+#[test]
+fn a_watch_of_the_only_election_goes_on_with_it_after_an_outage() {
+    let (election, link) = (election(), link());
+    let root = format!("/only-{}", election.name);
+    let begins = |name: &str| {
+        for znode in ["lease", "term", "election"] {
+            election.admin.create_all(&format!("{root}/{name}/{znode}"));
+        }
+    };
+    begins("first");
+    let mut watch = Watch::at(&link.connect_string(), &["status", "--watch", "--path", &root, "-o", "json"]);
+    watch.until(|line| line.contains(r#""state""#));
+    begins("second");
+    let before = link.accepted();
+    link.reset();
+    wait::until("it has another session", || link.accepted() > before);
+    election.admin.set(&format!("{root}/first/lease"), r#"{"v":1,"state":"free","lease_ms":1000}"#);
+    watch.until(|line| line.contains(r#""free""#));
 }
 
 #[test]

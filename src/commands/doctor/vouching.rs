@@ -19,9 +19,8 @@ const WHAT: &str = "outages";
 pub(super) fn findings(election: &ElectionView) -> Vec<Finding> {
     let members: Vec<_> = election.members().collect();
     // After the last promise has run out, or where the leader gave way, no command runs on.
-    let may_run = |slot: &&SlotView| {
-        matches!(slot_state::of(slot, election), SlotState::Led { .. } | SlotState::CutOff { .. })
-    };
+    let may_run =
+        |slot: &&SlotView| matches!(slot_state::of(slot, election), SlotState::Led { .. } | SlotState::CutOff { .. });
     let leases = election.slots.iter().filter(may_run).filter_map(|slot| slot.lease.as_ref()).map(|(lease, _)| lease);
     let held = leases.into_iter().find(|lease| lease.is_held() && lease.waiting_on.is_none() && lease.holder.is_some());
     let limit = held.and_then(|lease| lease.vouch_ms).map(Duration::from_millis);

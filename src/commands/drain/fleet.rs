@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use super::leading::{leads, may_run_under, why_not_known};
 use super::{Drained, next, stopping};
 use crate::clock;
+use crate::commands::orders::replacing::Present;
 use crate::commands::{CommandError, disable, overdue, slot_state};
 use crate::core::time::Sighting;
 use crate::zookeeper::admin::fleet::{self, Below};
@@ -139,6 +140,10 @@ pub(super) async fn judged(
     let now = order.clock.now();
     for drain in elections.iter_mut().flat_map(|(_, seen)| &mut seen.drains) {
         drain.is_in_force = drain.drain.is_in_force(drain.written_at, now);
+    }
+    for (_, seen) in &mut elections {
+        let disabled = seen.disabled().filter(|order| Present::disabled(order).stands_at(Some(now))).cloned();
+        seen.orders.disabled = disabled;
     }
     for (name, seen) in elections {
         fleet.place(order, name, &seen, seen_at).await;

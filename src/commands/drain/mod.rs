@@ -204,12 +204,8 @@ pub(super) async fn undrain(context: &CommandContext<'_>, host: &str) -> Result<
     let root = path_of(context.asked);
     let directory = format!("{root}/{DRAINS}");
     let path = format!("{directory}/{host}");
-    let stood = context.client.read(&path).await.ok().flatten().as_ref().and_then(present);
-    let may_lapse = stood.as_ref().is_some_and(Present::may_lapse);
-    let now = if may_lapse { time(&context.client, &directory).await } else { None };
-    let ended = stood.filter(|stood| stood.stands_at(now));
+    let (ended, was) = deleted(context, (&directory, &path)).await?;
     let said = ended.as_ref().map_or_else(String::new, |ended| format!("; this ends {}", ended.said()));
-    let was = context.client.delete(&path).await? == Written::Done;
     let ended = ended.filter(|_| was).as_ref().map(Present::json);
     let object = json!({ "v": 1, "host": host, "root": root, "state": "undrained", "was": was, "ended": ended });
     let text = if was {
@@ -218,6 +214,26 @@ pub(super) async fn undrain(context: &CommandContext<'_>, host: &str) -> Result<
         format!("{host} was not drained below {root}; {}", others_drained(context, root).await?)
     };
     Ok(Answer { text: context.output.told(&object, "undrained", &text), status: DONE })
+}
+
+/// The drain that was in force, and whether there was one at all. One that another operator gives meanwhile is read first.
+async fn deleted(
+    context: &CommandContext<'_>,
+    (directory, path): (&str, &str),
+) -> Result<(Option<Present>, bool), CommandError> {
+    for _ in 0..TRIES {
+        // Who may delete it may perhaps not read it.
+        let znode = context.client.read(path).await.ok().flatten();
+        let stood = znode.as_ref().and_then(present);
+        let may_lapse = stood.as_ref().is_some_and(Present::may_lapse);
+        let now = if may_lapse { time(&context.client, directory).await } else { None };
+        let version = znode.as_ref().map(|znode| znode.facts.version);
+        let was = context.client.delete(path, version).await? == Written::Done;
+        if was || version.is_none() {
+            return Ok((stood.filter(|stood| stood.stands_at(now)), was));
+        }
+    }
+    Err(CommandError::not_known(format!("{path} kept changing; try again")))
 }
 
 /// So that a typing mistake is seen.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{DONE, Leader, NOT_DONE, Told, leader, told, told_no};
 use crate::commands::orders::Patience;
 use crate::commands::slot_state::contenders::{self, Contender};
+use crate::commands::slot_state::{self, SlotState};
 use crate::commands::{CommandContext, CommandError};
 use crate::zookeeper::admin::view::{DrainView, ElectionView};
 use crate::zookeeper::client::ensure_path::parent;
@@ -45,7 +46,22 @@ fn plan(election: &ElectionView, to: Option<&str>) -> Plan {
     let told_now = |status, said: &str| told(Some((&leader.holder.id, leader.token)), status, said);
     let to = to.map(|to| contenders::id_of(to, election)).transpose().map_err(|why| told_now(NOT_DONE, &why))?;
     if to.as_ref() == Some(&leader.holder.id) {
-        return Err(told_now(DONE, &format!("{} leads already", leader.holder.id)));
+        let phase = election.slots.first().map(|slot| slot_state::of(slot, election));
+        return Err(match phase {
+            Some(SlotState::Led { holder, phase }) if slot_state::runs(Some(&phase)) => {
+                told_now(DONE, &format!("{} leads already", holder.id))
+            }
+            Some(SlotState::Led { holder, phase }) => {
+                told_now(NOT_DONE, &format!("{} is elected and {phase}: its command does not run", holder.id))
+            }
+            _ => {
+                let id = &leader.holder.id;
+                told_now(
+                    NOT_DONE,
+                    &format!("{id} is elected and waits for the lease before its own: its command does not run yet"),
+                )
+            }
+        });
     }
     may_take_over(election, &leader, to.as_deref()).map_err(|why| told_now(NOT_DONE, &why))?;
     Ok((leader, to))

@@ -324,15 +324,15 @@ impl AdminClient {
         self.commit(multi, &[PathAccess(Part::Other, Right::Write, &path)]).await
     }
 
-    /// `Conflict`: it does not exist.
+    /// `Conflict`: it does not exist, or has another version than this, if one is given.
     ///
     /// # Errors
     ///
     /// There is no answer, and it may have been deleted; or it is forbidden.
-    pub async fn delete(&self, path: &str) -> Result<Written, AdminError> {
+    pub async fn delete(&self, path: &str, version: Option<i32>) -> Result<Written, AdminError> {
         let path = self.full(path);
         let mut multi = self.client.multi();
-        multi.delete(&path, None);
+        multi.delete(&path, version);
         self.commit(multi, &[PathAccess(Part::Other, Right::Delete, parent(&path))]).await
     }
 
