@@ -44,6 +44,9 @@ fn rehearse(config: &Config) -> Result<(), String> {
 }
 
 fn check(document: &Document, config: &Config) -> Result<(), String> {
+    if let (Some(file), None) = (&document.file, &config.file) {
+        return Err(format!("the configuration file {file} is not there any more; put it back, or restart"));
+    }
     let checked = document.check(&wiring::machine(config, wiring::instance()), &fixed::of(config));
     checked.map_err(|unfit| sentence(&unfit))
 }

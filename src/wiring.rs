@@ -146,6 +146,7 @@ pub fn upgrade(config: &Config) -> upgrade::Settings {
         program: own_path(),
         arguments: std::env::args_os().skip(1).collect(),
         fixed: fixed::of(config),
+        file: config.file.as_ref().map(|file| file.path.clone()),
         simulated: None,
     }
 }

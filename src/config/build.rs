@@ -122,7 +122,8 @@ impl Config {
 /// # Errors
 ///
 /// The first value, or the first combination of values, that cannot work.
-pub fn read(program: &OsStr, command: Vec<OsString>, layers: &Layers) -> Result<Config, ConfigError> {
+/// `starts`: the command may be started, so it must be there.
+pub fn read((program, starts): (&OsStr, bool), command: Vec<OsString>, layers: &Layers) -> Result<Config, ConfigError> {
     let mut config = values(program, command, layers)?;
     config.notices.append(&mut config.auxiliary.notices);
     let others = run_once::Others {
@@ -146,7 +147,9 @@ pub fn read(program: &OsStr, command: Vec<OsString>, layers: &Layers) -> Result<
     config.vouch = vouching::read(layers, &others)?;
     // A step may mount what holds the interpreter.
     let is_certain = || config.auxiliary.before_start.is_none() && executable::only_the_kernel_knows_scripts();
-    executable::check(program, layers.process_environment.variable("PATH"), &is_certain)?;
+    if starts {
+        executable::check(program, layers.process_environment.variable("PATH"), &is_certain)?;
+    }
     Ok(config)
 }
 

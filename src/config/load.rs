@@ -81,7 +81,8 @@ fn settings_of(
     let Some(program) = command.first().cloned() else {
         return Err(command_line_errors::no_command(&grammar, &matches, arguments.last()).into());
     };
-    let mut config = build::read(&program, command, &layers)?;
+    // Of a releaser, and of a program that was executed again, the command has run.
+    let mut config = build::read((&program, reads_file), command, &layers)?;
     config.file = found.path.map(|path| FileRead { path, options: origins::from_file(&grammar, &layers) });
     config.notices.extend(notices);
     Ok(config)

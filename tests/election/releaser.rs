@@ -45,6 +45,21 @@ fn a_killed_supervisors_lease_is_freed_though_its_configuration_file_says_someth
     wait::until("the record is free", || election.state() == "free");
 }
 
+/// As by a deployment that has replaced it.
+#[test]
+fn a_killed_supervisors_lease_is_freed_though_its_command_is_not_there_any_more() {
+    let election = election();
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("job");
+    std::fs::copy("/bin/sleep", &program).unwrap();
+    let host = election.steady_host("a").command(&[program.to_str().unwrap(), "1000"]).spawn();
+    host.until_logged("Command started");
+    std::fs::remove_file(&program).unwrap();
+    host.kill();
+    let is_free = wait::held_within(secs(10), || election.state() == "free");
+    assert!(is_free, "the next leader waits for the lease of 20 s: {}", host.log());
+}
+
 /// T9: at ten points of the renewal cycle.
 #[test]
 fn supervisors_killed_one_after_the_other_never_overlap() {

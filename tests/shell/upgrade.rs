@@ -203,7 +203,7 @@ impl Installed {
     pub fn settings(self) -> Settings {
         let program = Ok(PathBuf::from("/proc/self/exe"));
         let (arguments, fixed) = (Vec::new(), fixed(Program::GOOD));
-        Settings { program, arguments, fixed, simulated: Some(Box::new(self)) }
+        Settings { program, arguments, fixed, file: None, simulated: Some(Box::new(self)) }
     }
 
     fn rehearse(&self, document: File) -> String {

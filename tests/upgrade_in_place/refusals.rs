@@ -95,6 +95,22 @@ pub fn of_session_timeout(timeout: &str) -> String {
     NAMED.replace(STEADY, timeout)
 }
 
+/// As of a shell's `<(…)`: what was in it is gone, and the defaults of all settings are no upgrade.
+#[test]
+fn a_configuration_that_came_through_a_pipe_is_refused_as_it_can_be_read_once_only() {
+    let (election, package) = (election(), Package::new());
+    let path = format!("/zk-leader-run/{}", election.name);
+    std::fs::write(file(&election), NAMED.replace("<path>", &path)).unwrap();
+    let mut shell = std::process::Command::new("bash");
+    shell.args(["-c", r#"exec 9< <(cat "$0"); exec "$@""#]).arg(file(&election));
+    let host = Subject::new(election.servers(), &election.name, "a").without("--name").without("--session-timeout");
+    let host = host.option("--config", "/dev/fd/9").witness(&election.diary, &[]);
+    let host = package.on(host).spawn_inside(shell);
+    election.diary.until_started(1);
+    package.install();
+    refused(&election, &host, "this pipe gives nothing");
+}
+
 #[test]
 fn another_path_is_refused_by_name() {
     refused_with(NAMED, &NAMED.replace("<path>", "<path>-2"), "--path has changed");

@@ -51,6 +51,10 @@ fn identities(layers: &Layers, notices: &mut Vec<String>) -> Result<(Access, boo
             let not_text = || ConfigError::usage(SECRET_VARIABLE, "is not UTF-8 text; write it in UTF-8");
             Ok((identities::read(SECRET_VARIABLE, secret.to_str().ok_or_else(not_text)?)?, false))
         }
+        (Some(file), _) if ["digest:", "sasl:"].iter().any(|scheme| file.text.starts_with(scheme)) => {
+            let remedy = "write it into a file that only this user may read, and name that file here";
+            Err(file.refused_unseen(format_args!("is an identity and no file; {remedy}")))
+        }
         (Some(file), _) => {
             let found = secret_file::read(&file)?;
             notices.extend(found.notice);

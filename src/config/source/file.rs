@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
 use nix::errno::Errno;
@@ -47,6 +48,11 @@ fn read_open(path: &str, file: &File, keys: &[Key]) -> Result<ConfigFile, Config
     let notice = if stat.is_file() { Trust::of(&stat).judge(path, Holder::of_this_process())? } else { None };
     let mut bytes = Vec::new();
     file.take(LONGEST + 1).read_to_end(&mut bytes).map_err(|error| broken(path, &error))?;
+    if bytes.is_empty() && stat.file_type().is_fifo() {
+        let complaint =
+            "this pipe gives nothing (a pipe can be read once, and not again for an upgrade in place); write a file";
+        return Err(ConfigError::configuration(path, complaint));
+    }
     if bytes.len() as u64 > LONGEST {
         return Err(ConfigError::configuration(path, "this is longer than 1 MiB; write a file of settings"));
     }

@@ -39,7 +39,7 @@ fn entry(setting: &Setting, text: &str) -> Result<Entry, ConfigError> {
     match parts.as_slice() {
         ["creator"] => Ok(Entry::creator()),
         ["open"] => {
-            Err(setting.refused("has 'open' among others; open stands alone, since it lets everyone do everything"))
+            Err(refused(setting, "has 'open' among others; open stands alone, since it lets everyone do everything"))
         }
         ["digest", user, hash] => Ok(Entry::new("digest", &digest(setting, user, hash)?, Rights::ALL)),
         ["digest", user, hash, letters] => {
@@ -52,8 +52,18 @@ fn entry(setting: &Setting, text: &str) -> Result<Entry, ConfigError> {
         ["digest", ..] => {
             Err(setting.refused_unseen(format_args!("has a digest that is not digest:USER:HASH; {HASH}")))
         }
-        _ => Err(setting.refused(format_args!("has {}, which is not an ACL entry; {CHOICES}", quoted(text)))),
+        _ if may_hold_a_secret(setting) => Err(refused(setting, format_args!("has an entry that is none; {CHOICES}"))),
+        _ => Err(refused(setting, format_args!("has {}, which is not an ACL entry; {CHOICES}", quoted(text)))),
     }
+}
+
+/// Another entry may have a password in the place of a hash.
+fn may_hold_a_secret(setting: &Setting) -> bool {
+    setting.text.to_ascii_lowercase().contains("digest:")
+}
+
+fn refused(setting: &Setting, complaint: impl std::fmt::Display) -> ConfigError {
+    if may_hold_a_secret(setting) { setting.refused_unseen(complaint) } else { setting.refused(complaint) }
 }
 
 fn digest(setting: &Setting, user: &str, hash: &str) -> Result<String, ConfigError> {
@@ -68,14 +78,14 @@ fn digest(setting: &Setting, user: &str, hash: &str) -> Result<String, ConfigErr
 
 fn named<'a>(setting: &Setting, user: &'a str) -> Result<&'a str, ConfigError> {
     if user.is_empty() {
-        Err(setting.refused(format_args!("has an entry without a user; {CHOICES}")))
+        Err(refused(setting, format_args!("has an entry without a user; {CHOICES}")))
     } else {
         Ok(user)
     }
 }
 
 fn rights(setting: &Setting, letters: &str) -> Result<Rights, ConfigError> {
-    Rights::of(letters).ok_or_else(|| setting.refused(format_args!("has the rights {}; {RIGHTS}", quoted(letters))))
+    Rights::of(letters).ok_or_else(|| refused(setting, format_args!("has the rights {}; {RIGHTS}", quoted(letters))))
 }
 
 #[cfg(test)]
@@ -144,6 +154,16 @@ mod tests {
         {
             let sentence = read(text).unwrap_err().sentence;
             assert!(!sentence.contains("hunter2") && sentence.contains("openssl dgst -sha1"), "{sentence}");
+        }
+        // Another entry is refused before it.
+        for text in [
+            "creater,digest:u:hunter2",
+            "open,digest:u:hunter2",
+            "world:anyone:rx,digest:u:hunter2",
+            "Digest:u:hunter2",
+        ] {
+            let sentence = read(text).unwrap_err().sentence;
+            assert!(!sentence.contains("hunter2"), "{sentence}");
         }
     }
 }

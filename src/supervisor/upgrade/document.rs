@@ -35,6 +35,9 @@ pub struct Document {
     pub path: PathBuf,
     /// The settings that may not change, by name.
     pub fixed: BTreeMap<String, String>,
+    /// The configuration file that was read, if any. Without it, most settings would be others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
     pub machine: machine::HandedOver,
     pub election: zookeeper::HandedOver,
     pub guard: guard::HandedOver,

@@ -72,12 +72,13 @@ impl Supervisor {
         let (guard, mut descriptors) = self.effects.guard.hand_over().ok_or("the guard has ended")?;
         let socket = self.effects.direct.as_ref().and_then(Direct::descriptor);
         descriptors.extend(socket);
-        let (path, fixed) = upgrade.constants();
+        let (path, fixed, file) = upgrade.constants();
         let document = Document {
             version: VERSION,
             program: env!("CARGO_PKG_VERSION").to_owned(),
             path,
             fixed,
+            file,
             machine,
             election,
             guard,

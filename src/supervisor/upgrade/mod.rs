@@ -58,6 +58,8 @@ pub struct Settings {
     pub arguments: Vec<OsString>,
     /// The settings that may not change, by name.
     pub fixed: BTreeMap<String, String>,
+    /// The configuration file that was read, if any.
+    pub file: Option<String>,
     /// Replaces the program at that path.
     pub simulated: Option<Box<dyn Simulated>>,
 }
@@ -144,9 +146,9 @@ impl Upgrade {
         !matches!(self.stage, Stage::Idle)
     }
 
-    /// The path of the program, and the settings that may not change.
-    pub fn constants(&self) -> (PathBuf, BTreeMap<String, String>) {
-        (self.settings.path(), self.settings.fixed.clone())
+    /// The path of the program, the settings that may not change, and the configuration file.
+    pub fn constants(&self) -> (PathBuf, BTreeMap<String, String>, Option<String>) {
+        (self.settings.path(), self.settings.fixed.clone(), self.settings.file.clone())
     }
 
     /// An upgrade is asked for. It waits at most for `patience` for each quiet moment, and as long as it takes for a
@@ -325,7 +327,7 @@ mod tests {
 
     fn upgrade() -> Upgrade {
         let program = Ok(PathBuf::from("/proc/self/exe"));
-        let settings = Settings { program, arguments: Vec::new(), fixed: BTreeMap::new(), simulated: None };
+        let settings = Settings { program, arguments: Vec::new(), fixed: BTreeMap::new(), file: None, simulated: None };
         Plan::new(settings, None).split().0
     }
 
