@@ -126,9 +126,9 @@ fn exit_codes() -> String {
 Why a status was given is said on standard error: in one line when the program does not begin, else in one of the
 last lines of the log. A command may itself exit with one of our statuses; the log tells the two apart.
 
-64 or 78: 64 is a value that cannot be understood, or a combination that is not possible, wherever its parts were said; 78 is a
-value that cannot work, because the timings do not fit each other, the ensemble or the other contenders, or a key or a value of
-the configuration file that cannot be understood. Both are found before anything is connected, except for what only the
+64 or 78: 64 is a value that cannot be understood, or a combination that is not possible; 78 is a value that cannot work, because
+the timings do not fit each other, the ensemble or the other contenders, or a key or a value of the configuration file that cannot
+be understood or combined. Both are found before anything is connected, except for what only the
 ensemble can tell. 126 and 127 are found before that, too; should the command or its interpreter turn out to be missing only later,
 they are the status of the failed start.
 

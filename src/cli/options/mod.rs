@@ -100,9 +100,9 @@ pub struct Options {
 
     /// How long to wait; 0: only if free now [default: for ever]
     ///
-    /// Not elected in time: exit status 75, or --conflict-exit-code. Except for 0, the wait lasts at least an eighth of the
-    /// session timeout. Where --connect-timeout is not given, it also limits how long the first connection is tried, which
-    /// is at least one session timeout.
+    /// Not elected in time: exit status 75, or --conflict-exit-code. Except for 0, the wait lasts at least one
+    /// renewal interval, an eighth of the lease (5s at most). Where --connect-timeout is not given, it also limits how long the
+    /// first connection is tried, which is at least one session timeout.
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, help_heading = ELECTION)]
     pub wait: Option<OsString>,
 
@@ -154,7 +154,7 @@ pub struct Options {
     #[arg(long, value_name = "GUARANTEE", default_value = "at-most-one", help_heading = LEASE)]
     pub guarantee: Option<OsString>,
 
-    /// Longest run without contact [default: 10 session timeouts]
+    /// Longest run without contact [default: 10 of the session timeouts that were asked for]
     ///
     /// With --guarantee at-least-one: how long the command runs on without contact.
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, help_heading = LEASE)]
