@@ -16,7 +16,9 @@ fn single_one_host_creates_the_seat_and_runs_the_command() {
     let mut first = single(&election, "a").spawn();
     election.diary.until_started(1);
     let mut others = ["b", "c"].map(|id| single(&election, id).spawn());
-    wait::pass(secs(1));
+    for host in &others {
+        host.until_logged("Session was opened");
+    }
     assert_eq!((election.candidates(), election.diary.starts().len()), (vec!["leader".to_owned()], 1));
     assert_eq!(election.record()["recipe"], "single");
     assert!(election.admin.read(&election.first()).contains("\"a\""));
@@ -88,8 +90,8 @@ fn single_a_leader_whose_seat_is_deleted_stops_at_once() {
     let host = |id| single(&election, id);
     let _first = host("a").witness(&election.diary, &["linger=500"]).spawn();
     election.diary.until_started(1);
-    let _second = host("b").spawn();
-    wait::pass(secs(1));
+    let second = host("b").spawn();
+    second.until_logged("Session was opened");
     let deleted_at = diary::now();
     election.admin.delete(&election.first());
     let told = election.diary.until_noted("signal=15");

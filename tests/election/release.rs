@@ -101,7 +101,7 @@ fn a_release_that_is_not_confirmed_takes_a_second_and_one_line_and_keeps_the_sta
     assert_eq!(host.code(), 9, "{}", host.log());
     let took = diary::now().saturating_sub(stopped_at);
     assert!(took > millis(900) && took < secs(8), "{took:?}");
-    let log = host.log();
+    let log = host.log_without_standstills();
     let warnings: Vec<_> =
         log.lines().filter(|line| line.contains(" warning: ") || line.contains(" error: ")).collect();
     assert_eq!(warnings.len(), 1, "{log}");

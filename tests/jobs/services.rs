@@ -28,9 +28,17 @@ fn resting(election: &Election, id: &str) -> crate::support::Running {
 #[test]
 fn a_crash_looping_leader_moves_on_to_the_host_that_can_run_it() {
     let election = election();
-    let bad = crashing(&election, "bad").option("--max-restarts", "2").option("--stand-back", "2s").spawn();
+    let go = election.diary.directory().join("go");
+    // Until the other one is in line.
+    let crashes = r#"until [ -e "$0" ]; do sleep 0.02; done; exec "$@" exit-after=20 status=1"#;
+    let (witness, diary) = (subject::example("witness"), election.diary.path());
+    let words = ["sh", "-c", crashes, go.to_str().unwrap(), witness.to_str().unwrap(), diary.to_str().unwrap()];
+    let bad = service(&election, "bad").command(&words);
+    let bad = bad.option("--max-restarts", "2").option("--stand-back", "2s").spawn();
     election.until_candidates(1);
     let _good = service(&election, "good").spawn();
+    election.until_candidates(2);
+    std::fs::write(go, "").unwrap();
     let last = election.diary.until_started(4);
     let starts = election.diary.starts();
     let ids: Vec<_> = starts.iter().map(|start| start.id.as_str()).collect();

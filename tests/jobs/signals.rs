@@ -3,7 +3,8 @@
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 
-use nix::pty::openpty;
+use nix::fcntl::OFlag;
+use nix::pty::{PtyMaster, grantpt, openpty, posix_openpt, ptsname_r, unlockpt};
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, ttyname};
@@ -337,13 +338,20 @@ fn ctrl_c_at_a_terminal_reaches_the_command_exactly_once() {
 /// command's, like any other; and the command hears nothing that nobody sent.
 #[test]
 fn a_terminal_that_closes_at_any_moment_leaves_no_command_without_a_supervisor() {
-    for step in 0..12 {
+    let last = 12;
+    for step in 0..=last {
         let election = election();
-        let terminal = openpty(None, None).unwrap();
-        let mut host = on_terminal(&election.steady_host("a").to_process(), &terminal.slave);
-        drop(terminal.slave);
+        let (terminal, slave) = hanging_up();
+        let mut host = on_terminal(&election.steady_host("a").to_process(), &slave);
+        drop(slave);
         wait::pass(millis(step * 8));
-        drop(terminal.master);
+        if step == last {
+            wait::until("its command lives", || election.diary.has("alive"));
+        }
+        drop(terminal);
+        if step == last {
+            election.diary.until_noted("signal=1");
+        }
         let mut has_ended = || host.try_wait().unwrap().is_some();
         wait::until("the program ends, or runs its command", || has_ended() || !election.diary.starts().is_empty());
         if !has_ended() {
@@ -355,6 +363,15 @@ fn a_terminal_that_closes_at_any_moment_leaves_no_command_without_a_supervisor()
         let heard = |signal| election.diary.events(signal).len();
         assert!(heard("signal=1") <= 1 && heard("signal=18") == 0, "after {} ms", step * 8);
     }
+}
+
+/// A terminal that hangs up when its master is dropped: no other process inherits that, as it would from `openpty(3)`.
+fn hanging_up() -> (PtyMaster, OwnedFd) {
+    let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+    let master = posix_openpt(flags).unwrap();
+    grantpt(&master).and_then(|()| unlockpt(&master)).unwrap();
+    let slave = nix::fcntl::open(ptsname_r(&master).unwrap().as_str(), flags, nix::sys::stat::Mode::empty()).unwrap();
+    (master, slave)
 }
 
 /// Started in a session whose terminal this is.

@@ -4,6 +4,7 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::election;
 use crate::support::Election;
@@ -71,7 +72,8 @@ fn program(election: &Election) -> PathBuf {
 
 /// Somebody who has no other process.
 fn limited(limit: &str) -> Command {
-    let user = format!("--reuid={}", 2_000_000 + std::process::id());
+    static USERS: AtomicU32 = AtomicU32::new(0);
+    let user = format!("--reuid={}", 2_000_000 + 64 * std::process::id() + USERS.fetch_add(1, Ordering::Relaxed) % 64);
     let mut limited = Command::new("prlimit");
     limited.args([limit, "setpriv", &user, "--regid=65534", "--clear-groups"]);
     limited

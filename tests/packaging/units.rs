@@ -36,6 +36,7 @@ fn under_a_real_systemd_a_standby_is_active_and_every_way_to_end_moves_the_comma
     systemd.until_told(A, "leading, token ");
 
     let token = election.term().mzxid;
+    systemd.run(&["journalctl", "--sync"]);
     let journal =
         systemd.run(&["journalctl", "-o", "cat", "ZK_LEADER_TO=leading", &format!("ZK_LEADER_TOKEN={token}")]);
     assert!(journal.starts_with("following -> leading:"), "{journal}");

@@ -230,6 +230,11 @@ impl Running {
         self.log.lock().unwrap().clone()
     }
 
+    /// Without what is said only where the machine leaves it no time.
+    pub fn log_without_standstills(&self) -> String {
+        self.log().split_inclusive('\n').filter(|line| !line.contains("This process stood still")).collect()
+    }
+
     /// What the command has printed so far.
     pub fn output(&self) -> String {
         self.output.lock().unwrap().clone()

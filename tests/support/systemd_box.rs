@@ -83,6 +83,7 @@ impl SystemdBox {
     }
 
     pub fn journal(&self) -> String {
+        self.run(&["journalctl", "--sync"]);
         self.run(&["journalctl", "--no-pager", "-n", "60"])
     }
 }
