@@ -26,7 +26,7 @@ complete -c zk-leader-run -l lease -d 'Length of the lease, at most 2m [default:
 complete -c zk-leader-run -l stop-reserve -d 'Time kept for the stop signal [default: a quarter of the lease]' -r
 complete -c zk-leader-run -l guarantee -d 'at-most-one or at-least-one command' -r -f -a "at-most-one\t''
 at-least-one\t''"
-complete -c zk-leader-run -l max-pause -d 'Longest run without contact [default: 10 session timeouts]' -r
+complete -c zk-leader-run -l max-pause -d 'Longest run without contact [default: 10 of the session timeouts that were asked for]' -r
 complete -c zk-leader-run -l grace -d 'Longest loss of contact; 0: stop at once [default: all the lease allows]' -r
 complete -c zk-leader-run -l on-pause -d 'What the command does: run, freeze or get a SIGNAL' -r -f -a "run\t''
 freeze\t''

@@ -248,9 +248,7 @@ impl Tree {
     /// A shell's `fg` gives the terminal to our job, and no signal to a job that runs.
     fn keep_terminal(&self) {
         let runs = self.command.as_ref().is_some_and(|command| !command.has_ended) && !self.is_frozen;
-        if let Some(terminal) = self.terminal().filter(|_| runs) {
-            terminal.hand_over(self.group());
-        }
+        let _ = self.terminal().filter(|_| runs).map(|terminal| terminal.hand_over(self.group()));
     }
 
     fn take_terminal_back(&self) {
@@ -372,9 +370,8 @@ impl Tree {
     pub fn go_on(&mut self) {
         let (containment, children, look) = (&self.containment, &self.children, &self.look);
         self.half_done.take_if(|(step, walk)| step(containment, walk, children, look).is_ok());
-        let has_no_room =
-            |signal: &i32| self.init().is_some_and(|init| init.pass_on(*signal).is_err_and(sys::may_pass));
-        let sent = self.unsent.iter().position(has_no_room).unwrap_or(self.unsent.len());
+        let may_pass = |signal: &i32| self.init().is_some_and(|init| init.pass_on(*signal).is_err_and(sys::may_pass));
+        let sent = self.unsent.iter().position(may_pass).unwrap_or(self.unsent.len());
         self.unsent.drain(..sent);
         self.keep_terminal();
     }

@@ -1,6 +1,7 @@
 //! A signal that comes before the program takes signals.
 
 use std::fs::File;
+use std::io::Write as _;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Stdio};
 
@@ -17,8 +18,9 @@ fn ends_after_an_early_sigterm(arguments: &[&str]) -> ExitStatus {
     program.arg("--config").arg(&config).args(["--connect", "127.0.0.1:1"]).args(arguments).args(["--", "true"]);
     let mut program = program.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     // Opened once the program has opened it, too.
-    let file = File::options().write(true).open(&config).unwrap();
+    let mut file = File::options().write(true).open(&config).unwrap();
     kill(Pid::from_raw(i32::try_from(program.id()).unwrap()), Signal::SIGTERM).unwrap();
+    file.write_all(b"# nothing\n").unwrap();
     drop(file);
     program.wait().unwrap()
 }

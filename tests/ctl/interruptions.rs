@@ -216,6 +216,8 @@ fn where_no_answer_to_an_order_comes_it_is_said_that_it_may_stand_and_how_to_loo
     kill(Pid::from_raw(order.id().cast_signed()), Signal::SIGINT).unwrap();
     let output = order.wait_with_output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stderr), format!("zk-leaderctl: the waiting ended; {disabled}"));
+    link.heal();
+    link.hold_replies_from(&writes);
     let asked = link.forwarded().len();
     let order = orders(&link.connect_string(), &["disable", name]);
     wait::until("it has given the order", || link.forwarded().iter().skip(asked).any(|it| writes.contains(it)));

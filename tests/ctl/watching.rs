@@ -160,14 +160,17 @@ fn a_watch_of_the_only_election_goes_on_with_it_after_an_outage() {
         }
     };
     begins("first");
+    let record = |state: &str| format!(r#"{{"v":1,{state},"lease_ms":60000}}"#);
+    let says = |state: &str| election.admin.set(&format!("{root}/first/lease"), &record(state));
+    says(r#""state":"free""#);
     let mut watch = Watch::at(&link.connect_string(), &["status", "--watch", "--path", &root, "-o", "json"]);
-    watch.until(|line| line.contains(r#""state""#));
+    watch.until(|line| line.contains(r#""free""#));
     begins("second");
     let before = link.accepted();
     link.reset();
     wait::until("it has another session", || link.accepted() > before);
-    election.admin.set(&format!("{root}/first/lease"), r#"{"v":1,"state":"free","lease_ms":1000}"#);
-    watch.until(|line| line.contains(r#""free""#));
+    says(r#""state":"held","holder":{"id":"later","host":"one","pid":1}"#);
+    watch.until(|line| line.contains("later"));
 }
 
 #[test]

@@ -9,8 +9,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::{election, link};
-use crate::support::subject::copy_program;
 use crate::support::Election;
+use crate::support::subject::copy_program;
 
 fn code_of(election: &Election, script: &str) -> i32 {
     let mut host = election.steady_host("a").command(&["sh", "-c", script]).spawn();
