@@ -153,7 +153,8 @@ fn a_status_in_a_pipe_is_written_when_something_else_than_a_renewal_has_changed(
 #[test]
 fn a_watch_of_the_only_election_goes_on_with_it_after_an_outage() {
     let (election, link) = (election(), link());
-    let root = format!("/only-{}", election.name);
+    let chroot = format!("/only-{}", election.name);
+    let root = format!("{chroot}/zk-leader-run");
     let begins = |name: &str| {
         for znode in ["lease", "term", "election"] {
             election.admin.create_all(&format!("{root}/{name}/{znode}"));
@@ -163,7 +164,7 @@ fn a_watch_of_the_only_election_goes_on_with_it_after_an_outage() {
     let record = |state: &str| format!(r#"{{"v":1,{state},"lease_ms":60000}}"#);
     let says = |state: &str| election.admin.set(&format!("{root}/first/lease"), &record(state));
     says(r#""state":"free""#);
-    let mut watch = Watch::at(&link.connect_string(), &["status", "--watch", "--path", &root, "-o", "json"]);
+    let mut watch = Watch::at(&(link.connect_string() + &chroot), &["status", "--watch", "-o", "json"]);
     watch.until(|line| line.contains(r#""free""#));
     begins("second");
     let before = link.accepted();
