@@ -99,12 +99,10 @@ pub fn of_session_timeout(timeout: &str) -> String {
 #[test]
 fn a_configuration_that_came_through_a_pipe_is_refused_as_it_can_be_read_once_only() {
     let (election, package) = (election(), Package::new());
-    let path = format!("/zk-leader-run/{}", election.name);
-    std::fs::write(file(&election), NAMED.replace("<path>", &path)).unwrap();
+    std::fs::write(file(&election), "stop-timeout = \"3s\"\n").unwrap();
     let mut shell = std::process::Command::new("bash");
     shell.args(["-c", r#"exec 9< <(cat "$0"); exec "$@""#]).arg(file(&election));
-    let host = Subject::new(election.servers(), &election.name, "a").without("--name").without("--session-timeout");
-    let host = host.option("--config", "/dev/fd/9").witness(&election.diary, &[]);
+    let host = election.steady_host("a").option("--config", "/dev/fd/9").witness(&election.diary, &[]);
     let host = package.on(host).spawn_inside(shell);
     election.diary.until_started(1);
     package.install();
