@@ -313,17 +313,6 @@ const fn gives_an_order(question: &Question) -> bool {
     )
 }
 
-/// Whether it waits for what becomes of an order.
-const fn waits(question: &Question) -> bool {
-    matches!(
-        question,
-        Question::Handover { .. }
-            | Question::Disable { wait: Some(_), .. }
-            | Question::Enable { wait: Some(_) }
-            | Question::Drain { wait: Some(_), .. }
-    )
-}
-
 /// The exit status, and the text for standard output or, if there is no answer, for standard error.
 pub fn ask(asked: &Asked) -> Pin<Box<dyn Future<Output = (u8, String)> + '_>> {
     Box::pin(async {
@@ -341,7 +330,12 @@ async fn answer(asked: &Asked, interrupt: Option<Interrupt>) -> Result<Answer, C
     let outcome = tokio::select! {
         outcome = answered(asked, &standing) => outcome,
         () = interrupted => {
-            let ended = if waits(&asked.question) { "the waiting ended" } else { "interrupted" };
+            let ended = match asked.question {
+                Question::Disable { wait: None, .. }
+                | Question::Enable { wait: None }
+                | Question::Drain { wait: None, .. } => "interrupted",
+                _ => "the waiting ended",
+            };
             let sentence = standing.take().map_or_else(String::new, |order| format!("{ended}; {order}"));
             return Err(CommandError { sentence, status: INTERRUPTED, word: "interrupted" });
         }

@@ -134,6 +134,9 @@ impl Reporter {
             self.resigned = actions.iter().find_map(resigned);
             let left = |until| milliseconds(clock.lease.until(until));
             self.stands_back = until.map(|until| (until, now.saturating_add(left(until))));
+        } else if until.is_some() {
+            // A step comes before the end of the term is announced.
+            self.resigned = self.resigned.or_else(|| actions.iter().find_map(resigned));
         }
         self.stands_back.map(|(_, end)| (end, self.resigned))
     }
@@ -375,6 +378,9 @@ mod tests {
             };
             let told = status(&mut reporter, &resigns).map(|status| status.why_not.concat());
             assert_eq!(status(&mut reporter, &[]), None, "it goes on saying so");
+            let mut late = Reporter::default();
+            status(&mut late, &[]);
+            assert_eq!(status(&mut late, &resigns).map(|status| status.why_not.concat()), told, "behind a step");
             let again = Ineligibilities { stand_back_until: Some(at(Duration::from_secs(120)).lease), ..bars };
             let news = reporter.update((begun, 1_795_229_940_000), &Event::Ticked, &snapshot, again, &[]);
             let unseen = news.status.map(|status| status.why_not.concat());

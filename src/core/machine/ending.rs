@@ -190,7 +190,7 @@ impl Machine {
         }
     }
 
-    /// Ends the process; no record is ours. A pending take-over is awaited first, and its record freed; otherwise the
+    /// Ends the process; no record is ours. A pending take-over is awaited, or looked for, first, and its record freed; otherwise the
     /// next leader would wait for a lease without a holder. The first reason counts.
     pub(super) fn depart(&mut self, now: Now, reason: ExitReason, why: Why) {
         if self.departure.is_none() && !self.may_have_taken_over() {

@@ -219,10 +219,13 @@ impl Machine {
             return self.settle_departure(now, view);
         }
         // Applied after all, though its reply was lost: whoever may not lead frees it.
-        if view.place == Place::First && self.recognises(now, view) {
+        if (view.place == Place::First || self.ineligibilities.is_any()) && self.recognises(now, view) {
             return;
         }
         self.standing.sending = None;
+        if self.ineligibilities.keep_out() {
+            return;
+        }
         if view.place == Place::First && !self.ineligibilities.disabled {
             self.claim(now, view);
         } else if self.only_if_free() {

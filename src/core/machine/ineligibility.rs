@@ -5,7 +5,7 @@
 //!
 //! We leave the queue by opening a new session (decision 4): all znodes of the old one are deleted with it, even a
 //! candidate whose create was never answered. We do not leave while the tree lives (I4), nor before a pending take-over
-//! is answered.
+//! is answered, or was looked for.
 
 use super::phase::{After, Link, Phase};
 use super::{Machine, Standing};

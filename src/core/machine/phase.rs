@@ -82,7 +82,7 @@ impl Phase {
     }
 }
 
-/// The process is to end, but waits, for a limited time, for the answer to a pending take-over.
+/// The process is to end, but waits, for a limited time, until a take-over is answered, or was looked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Departure {
     pub reason: ExitReason,

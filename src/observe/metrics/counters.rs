@@ -77,8 +77,8 @@ impl Counters {
         let (transitions, renewals) = (counters.transitions.clone(), counters.renewals.clone());
         registry.register("transitions", "Changes of phase, by their reason", transitions);
         registry.register("renewals", "Renewals of the lease, by their outcome", renewals);
-        let ends = "Ends of the command's process tree, by their cause; deadline: it ran until its lease was over, and the guard \
-                    killed it before another host could start its own";
+        let ends = "Ends of the command's process tree, by their cause; ordered: it was ended under its lease; deadline: it ran \
+                    until its lease was over, and the guard killed it before another host could start its own";
         registry.register("command_ends", ends, counters.ends.clone());
         let auxiliary = "Runs of hooks, steps, and health, eligibility and fence commands, by how they ended";
         registry.register("auxiliary_commands", auxiliary, counters.auxiliary.clone());
