@@ -81,7 +81,7 @@ fn settings_of(
     let Some(program) = command.first().cloned() else {
         return Err(command_line_errors::no_command(&grammar, &matches, arguments.last()).into());
     };
-    // Of a releaser, and of a program that was executed again, the command has run.
+    // A releaser starts no command, and a program that was executed again finds out when it is elected.
     let mut config = build::read((&program, reads_file), command, &layers)?;
     config.file = found.path.map(|path| FileRead { path, options: origins::from_file(&grammar, &layers) });
     config.notices.extend(notices);

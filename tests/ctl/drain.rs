@@ -228,7 +228,10 @@ fn who_drains_a_host_is_told_at_once_what_no_other_host_could_lead() {
     assert!(said.code == 0 && said.output.contains(&told), "{said:?}");
     let said = fleet.ctl(&["drain", "one", "--force", "-o", "json"]).json();
     assert_eq!(said["only_candidate_in"], serde_json::json!([]), "it is obeyed even so");
+    let diary = &fleet.elections[0].diary;
+    diary.until_nobody_lives();
     assert_eq!(fleet.ctl(&["undrain", "one"]).code, 0);
+    diary.until_started(2);
     let _other = fleet.boot("two");
     fleet.until_members(2);
     fleet.until_led_by("one");

@@ -16,9 +16,8 @@ fn single_one_host_creates_the_seat_and_runs_the_command() {
     let mut first = single(&election, "a").spawn();
     election.diary.until_started(1);
     let mut others = ["b", "c"].map(|id| single(&election, id).spawn());
-    for host in &others {
-        host.until_logged("Session was opened");
-    }
+    // They tell of themselves when they have looked.
+    wait::until("all take part", || election.admin.children(&election.path("members")).len() == 3);
     assert_eq!((election.candidates(), election.diary.starts().len()), (vec!["leader".to_owned()], 1));
     assert_eq!(election.record()["recipe"], "single");
     assert!(election.admin.read(&election.first()).contains("\"a\""));
@@ -92,6 +91,7 @@ fn single_a_leader_whose_seat_is_deleted_stops_at_once() {
     election.diary.until_started(1);
     let second = host("b").spawn();
     second.until_logged("Session was opened");
+    wait::until("both take part", || election.admin.children(&election.path("members")).len() == 2);
     let deleted_at = diary::now();
     election.admin.delete(&election.first());
     let told = election.diary.until_noted("signal=15");

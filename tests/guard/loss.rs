@@ -353,6 +353,29 @@ pub fn a_cgroup_that_nobody_could_remove_is_removed_by_the_next_guard() {
     assert!(in_use.exists());
 }
 
+/// Nobody is left to end it but the next one.
+pub fn what_survives_its_guard_supervisor_and_sentinel_is_ended_by_the_next_guard() {
+    let mut lost = Subject::script(Contain::Cgroup, DEAF_FAMILY);
+    lost.start_ready(LONG);
+    let (left_over, sentinel) = (cgroup_of(&lost).unwrap(), lost.sentinel());
+    for process in [&lost.driver_process, &lost.guard, &sentinel] {
+        process.signal(Signal::STOP);
+    }
+    for process in [&sentinel, &lost.guard, &lost.driver_process] {
+        process.signal(Signal::KILL);
+    }
+    lost.driver.wait().unwrap();
+    until("the guard is gone", || !lost.guard.is_alive() && !sentinel.is_alive());
+    assert!(lost.tree_lives(), "a daemon survives them all");
+    let next = Subject::script(Contain::Cgroup, "true");
+    until("it is ended", || !lost.tree_lives());
+    drop(next);
+    until("a later guard removes what was left", || {
+        let _later = Subject::script(Contain::Cgroup, "true");
+        !left_over.exists()
+    });
+}
+
 fn cgroup_of(subject: &Subject) -> Option<std::path::PathBuf> {
     let path = subject.containment.strip_prefix("cgroup ")?.split(' ').next()?;
     Some(path.into())

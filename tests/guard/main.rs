@@ -118,6 +118,7 @@ fn trials() -> Vec<Trial> {
             loss::a_killed_guard_is_noticed_even_if_its_socket_is_held_open,
             loss::a_cgroup_that_nobody_could_remove_is_removed_by_the_next_guard,
             loss::a_cgroup_of_processes_that_were_all_killed_is_removed_by_the_next,
+            loss::what_survives_its_guard_supervisor_and_sentinel_is_ended_by_the_next_guard,
             loss::the_sentinel_has_a_session_and_a_name_of_its_own,
             loss::nothing_is_left_only_when_the_guard_is_gone_though_it_is_to_be_spared,
             loss::a_process_of_the_tree_with_the_number_of_an_earlier_child_is_not_spared,

@@ -48,7 +48,7 @@ fn under_a_real_systemd_a_standby_is_active_and_every_way_to_end_moves_the_comma
     systemd.until_told(B, "leading, token ");
     assert_eq!(election.diary.until_started(2).told[1], "clean");
 
-    // The supervisor alone is killed; the guard ends the tree and frees the lease, though systemd tells it to stop.
+    // The supervisor alone is killed; the guard ends the tree and frees the lease.
     systemd.ctl("start", &[A]);
     systemd.until_told(A, "following, next in line");
     systemd.ctl("kill", &["--kill-whom=main", "--signal=KILL", B]);

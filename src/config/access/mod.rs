@@ -45,7 +45,7 @@ fn identities(layers: &Layers, notices: &mut Vec<String>) -> Result<(Access, boo
     match (file, variable) {
         (None, None) => Ok((Access::default(), false)),
         (Some(file), Some(_)) if matches!(file.origin, Origin::Environment(_)) => {
-            Err(file.refused(format_args!("cannot be combined with {SECRET_VARIABLE}; unset one of them")))
+            Err(file.refused_unseen(format_args!("cannot be combined with {SECRET_VARIABLE}; unset one of them")))
         }
         (Some(Setting { origin: Origin::File(..) | Origin::Credential(_), .. }) | None, Some(secret)) => {
             let not_text = || ConfigError::usage(SECRET_VARIABLE, "is not UTF-8 text; write it in UTF-8");

@@ -57,9 +57,10 @@ fn entry(setting: &Setting, text: &str) -> Result<Entry, ConfigError> {
     }
 }
 
-/// Another entry may have a password in the place of a hash.
+/// An identity of --auth-file, with its password, may stand in it.
 fn may_hold_a_secret(setting: &Setting) -> bool {
-    setting.text.to_ascii_lowercase().contains("digest:")
+    let text = setting.text.to_ascii_lowercase();
+    text.contains("digest:") || text.contains("sasl:")
 }
 
 fn refused(setting: &Setting, complaint: impl std::fmt::Display) -> ConfigError {
@@ -85,7 +86,12 @@ fn named<'a>(setting: &Setting, user: &'a str) -> Result<&'a str, ConfigError> {
 }
 
 fn rights(setting: &Setting, letters: &str) -> Result<Rights, ConfigError> {
-    Rights::of(letters).ok_or_else(|| refused(setting, format_args!("has the rights {}; {RIGHTS}", quoted(letters))))
+    Rights::of(letters).ok_or_else(|| {
+        if may_hold_a_secret(setting) {
+            return refused(setting, format_args!("has rights that are none; {RIGHTS}"));
+        }
+        refused(setting, format_args!("has the rights {}; {RIGHTS}", quoted(letters)))
+    })
 }
 
 #[cfg(test)]
@@ -161,6 +167,8 @@ mod tests {
             "open,digest:u:hunter2",
             "world:anyone:rx,digest:u:hunter2",
             "Digest:u:hunter2",
+            "sasl:u:hunter2",
+            "creater,sasl:u:hunter2",
         ] {
             let sentence = read(text).unwrap_err().sentence;
             assert!(!sentence.contains("hunter2"), "{sentence}");

@@ -1,11 +1,12 @@
-//! Removes empty cgroups of a guard and a supervisor that were killed at once.
+//! Removes the cgroups of a guard and a supervisor that were killed at once, and ends what is left in them: a sentinel that was killed with
+//! them could not.
 //!
 //! The owner of a cgroup holds a lock on its directory (`flock(2)`), which the kernel releases when the owner ends. A
-//! cgroup is removed only under that lock. Process ids prove nothing, because each PID namespace has its own.
+//! cgroup is ended and removed only under that lock. Process ids prove nothing, because each PID namespace has its own.
 //! `rmdir(2)` refuses a cgroup that has processes.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
@@ -25,8 +26,11 @@ pub(super) fn remove(parent: &Path) {
             continue;
         }
         if let Ok(Some(held)) = hold(&entry.path()) {
-            // A cgroup that stays is harmless.
-            let _ = fs::remove_dir(entry.path());
+            if fs::remove_dir(entry.path()).is_err() {
+                // No guard would end these processes with their lease. The directory goes with a later start.
+                let kill = File::options().write(true).open(entry.path().join("cgroup.kill"));
+                let _ = kill.and_then(|mut kill| kill.write_all(b"1"));
+            }
             // Unlock after the removal, so that no other process claims the directory meanwhile.
             drop(held);
         }

@@ -154,8 +154,13 @@ impl Access {
             (None, Some(Resumable::Network(session))) => Some(session),
             (None, _) => None,
         };
+        let names = servers.split(',').count();
         // A login by Kerberos needs the server's name.
-        let spread = if self.kerberos.is_some() { servers.to_owned() } else { spread(servers, pace.connection).await };
+        let spread = if self.kerberos.is_some() {
+            servers.to_owned()
+        } else {
+            spread(servers, pace.of_servers(names).connection).await
+        };
         let (mut servers, mut refusal) = (shuffled(&spread), None);
         let pace = pace.of_servers(servers.len());
         // All pauses together are shorter than twice the last one.

@@ -76,7 +76,7 @@ async fn freed(settings: Settings, orphaned: &Orphaned) -> Result<Outcome, Reque
 }
 
 /// Tries until the caller's limit, and keeps the last failure. A server that gives no answer, or shows what the ensemble does not have, is
-/// left for another one.
+/// left, if possible for another one.
 async fn release_in_time(
     shared: &Arc<Shared>,
     orphaned: &Orphaned,
