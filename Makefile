@@ -19,6 +19,7 @@ build:            ## release binary
 	sh packaging/build.sh
 check:            ## format and clippy
 	cargo fmt --all --check && cargo clippy --all-targets -- -D warnings
+	cargo check --no-default-features --lib --bins
 fix:              ## format, and rewrite golden files
 	cargo fmt --all && UPDATE=1 cargo test
 test-fast:        ## what needs no server and no root: the decisions, the command line, the layers; in under a minute

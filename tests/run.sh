@@ -58,8 +58,6 @@ computing() (
 )
 
 checks() {
-    step "Without TLS and logins" env CARGO_TARGET_DIR=target/bare nice \
-        cargo check --quiet --package zk-leader-run --no-default-features --lib --bins &
     step "Documentation and its examples, warnings are errors" env RUSTDOC="$PWD/tests/rustdoc.sh" \
         nice cargo test --features kerberos --doc --quiet
     step "Planted mistakes, a sample" env -u RUSTC_WORKSPACE_WRAPPER bash tests/mutations/run.sh --sample 3 --features kerberos
